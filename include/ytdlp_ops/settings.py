@@ -1,0 +1,60 @@
+"""
+What a host needs to know, read from the environment when asked, never at import.
+
+Every name starts with ``YTDLP_OPS_``; `docs/configuration.md` lists them.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, Field, ValidationError
+
+from include.ytdlp_ops.errors import ConfigurationError
+
+PREFIX = "YTDLP_OPS_"
+
+
+class Settings(BaseModel):
+    """
+    One host's settings.
+
+    :param output_dir: where finished files go.
+    :param work_dir: where downloads grow; best on the same file system as `output_dir`.
+    :param info_store: URI under which info dicts are kept between auth and dl: ``file:///dir`` or ``redis:``.
+    :param host: this host's name in records.
+    :param formats: the format selector of items that name none.
+    :param ca_file: a PEM bundle to trust instead of certifi's, for networks with their own authority.
+    :param allow_private_targets: take URLs of private and loopback addresses.
+    :param reserve_bytes: free space that a download must leave on the file system.
+    """
+
+    output_dir: Path = Path("/srv/ytdlp-ops/output")
+    work_dir: Path = Path("/srv/ytdlp-ops/work")
+    info_store: str = "file:///srv/ytdlp-ops/infos"
+    host: str = Field(default_factory=socket.gethostname)
+    formats: str = "bestvideo*+bestaudio/best"
+    ca_file: Path | None = None
+    allow_private_targets: bool = False
+    reserve_bytes: int = Field(default=1 << 30, ge=0)
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """
+        The settings that the environment gives; what it leaves out keeps its default.
+
+        :raises ConfigurationError: names the variable, its value and what is wrong.
+        """
+        environ = os.environ if environ is None else environ
+        given = {
+            name: environ[PREFIX + name.upper()] for name in cls.model_fields if environ.get(PREFIX + name.upper())
+        }
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            name = f"{PREFIX}{str(first['loc'][0]).upper()}"
+            raise ConfigurationError(f"{name}={first['input']!r}: {first['msg']}") from None

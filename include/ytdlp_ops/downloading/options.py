@@ -1,0 +1,104 @@
+"""
+The one place that builds yt-dlp's options for a download.
+
+Safe by construction: nothing is read from configuration files, plugins, netrc, browsers or caches, nothing is
+executed, and nothing but the one media file is written. Users' options will come in here, through an allowlist.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+RETRIES = 10
+_LONGEST_PAUSE_SECONDS = 10.0
+
+
+def download_options(
+    *,
+    target: Path,
+    proxy: str | None,
+    ca_file: Path | None = None,
+    needs_ffmpeg: bool = False,
+    pause: Callable[..., float] | None = None,
+) -> dict[str, Any]:
+    """
+    Options for `yt_dlp.YoutubeDL` to download one format of a loaded info into one file.
+
+    :param target: the file; while it grows it is called ``<target>.part``.
+    :param proxy: the egress that extracted; None for the host's own way out.
+    :param ca_file: a PEM bundle to trust instead of certifi's; `isolated` has to be given the same.
+    :param needs_ffmpeg: whether this format can't do without ffmpeg.
+    :param pause: called as ``pause(n=…)`` before each retry, from 0; by default `pause_before_retry`.
+    """
+    options: dict[str, Any] = {
+        "format": "all",  # the info holds one
+        "outtmpl": {"default": str(target).replace("%", "%%")},
+        "overwrites": False,
+        "continuedl": True,
+        "nopart": False,
+        "updatetime": False,
+        "fixup": "never",  # it rewrites the file, and the bytes are compared with what was promised
+        "allowed_extractors": [],
+        "enable_file_urls": False,
+        "cachedir": False,
+        "usenetrc": False,
+        "cookiesfrombrowser": None,
+        "postprocessors": [],
+        "retries": RETRIES,
+        "fragment_retries": RETRIES,
+        "skip_unavailable_fragments": False,
+        "socket_timeout": 20,
+        "retry_sleep_functions": dict.fromkeys(("http", "fragment"), pause or pause_before_retry),
+        "noprogress": True,
+        "quiet": True,
+        "no_color": True,
+    }
+    if proxy is not None:
+        options["proxy"] = proxy
+    if ca_file is not None:
+        options["compat_opts"] = {"no-certifi"}
+    if needs_ffmpeg and (ffmpeg := ffmpeg_path()):
+        options["ffmpeg_location"] = ffmpeg
+    return options
+
+
+def pause_before_retry(n: int) -> float:
+    """Seconds before a retry: at once at first, for most cuts are passing; doubled up to ten seconds."""
+    return float(min(0.25 * 2**n, _LONGEST_PAUSE_SECONDS))
+
+
+@contextlib.contextmanager
+def isolated(ca_file: Path | None) -> Iterator[None]:
+    """
+    Run yt-dlp without plugins and, given a bundle, with that instead of certifi's.
+
+    OpenSSL and yt-dlp read both from the environment only, so this holds for the whole process.
+    """
+    wanted = {"YTDLP_NO_PLUGINS": "1"} | ({"SSL_CERT_FILE": str(ca_file)} if ca_file else {})
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def ffmpeg_path() -> str | None:
+    """The system's ffmpeg, else the one in the `imageio-ffmpeg` wheel; None if there is neither."""
+    if found := shutil.which("ffmpeg"):
+        return found
+    import imageio_ffmpeg  # type: ignore[import-untyped]  # ships no types
+
+    try:
+        return str(imageio_ffmpeg.get_ffmpeg_exe())
+    except RuntimeError:
+        return None

@@ -1,0 +1,136 @@
+"""Which formats a selector picks from an info: yt-dlp's own selection, with no request and no file."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from include.ytdlp_ops.codes import Code, Outcome
+from include.ytdlp_ops.downloading.infos import clean_info, is_fetchable, protocol_of
+from include.ytdlp_ops.downloading.options import isolated
+from include.ytdlp_ops.errors import BadInput, DownloadFailed
+
+
+@dataclass(frozen=True)
+class WantedFormat:
+    """
+    One format to download.
+
+    :param bytes: promised size, if the site gave an exact one.
+    :param duration: promised length, seconds.
+    :param protocol: yt-dlp's name of the way to fetch it.
+    :param vcodec: as promised; ``none`` if there is no video in it, None if that isn't known.
+    :param acodec: likewise for audio.
+    :param url_host: host of the media URL.
+    :param expires_at: when the media URL ends, unix seconds.
+    """
+
+    format_id: str
+    bytes: int | None
+    duration: float | None
+    ext: str
+    protocol: str
+    vcodec: str | None
+    acodec: str | None
+    width: int | None
+    height: int | None
+    fps: float | None
+    url_host: str
+    expires_at: float | None
+
+
+def select_formats(info: dict[str, Any], selector: str) -> list[WantedFormat]:
+    """
+    What a yt-dlp selector picks, one entry for each distinct format: two for ``299+140``, one for ``18``.
+
+    Storyboards are never picked, nor what isn't fetched over http(s).
+
+    :raises BadInput: if the selector is none; names it.
+    :raises DownloadFailed: `FORMAT_MISSING` with what there is; `LOCAL_INPUT` if the info is none.
+    """
+    known = clean_info(info)
+    known["formats"] = [fmt for fmt in known["formats"] if is_fetchable(fmt) and not _is_images(fmt)]
+    known.pop("live_status", None)  # a live's formats would be dropped, and the hour written into its title
+    picked = _pick(known, selector) if known["formats"] else []
+    if not picked:
+        there = ", ".join(dict.fromkeys(str(fmt.get("format_id")) for fmt in known["formats"])) or "none"
+        what = f"{selector!r} matches no format of {known['id']!r}; it has: {there}"
+        raise DownloadFailed(Code.FORMAT_MISSING, what)
+    return [_wanted(fmt, known.get("duration")) for fmt in {fmt["format_id"]: fmt for fmt in picked}.values()]
+
+
+def expires_at(url: str) -> float | None:
+    """When a media URL ends, by its ``expire=``: unix seconds, or None if it doesn't say."""
+    with contextlib.suppress(ValueError, KeyError):
+        return float(int(parse_qs(urlsplit(url).query)["expire"][0]))
+    return None
+
+
+def _pick(info: dict[str, Any], selector: str) -> list[dict[str, Any]]:
+    import yt_dlp  # type: ignore[import-untyped]  # ships no types
+
+    if selector.strip() in {"", "-"}:  # yt-dlp would take its default, or ask on the terminal
+        raise BadInput(f"the format selector is {selector!r}; give one such as 'bv*+ba/b'")
+    options = {
+        "format": selector,
+        "simulate": True,
+        "check_formats": False,  # else a format marked as doubtful is asked for
+        "ignore_no_formats_error": True,
+        "allowed_extractors": [],
+        "cachedir": False,
+        "quiet": True,
+        "logger": _Silence(),
+    }
+    try:
+        with isolated(None), yt_dlp.YoutubeDL(options, auto_init=False) as ydl:
+            chosen = ydl.process_ie_result(info, download=True)["requested_downloads"]
+    except (SyntaxError, re.error) as error:
+        raise BadInput(f"{selector!r} is not a yt-dlp format selector: {_first_line(error)}") from None
+    except Exception as error:  # noqa: BLE001 - a field of the info that yt-dlp trips over
+        what = f"yt-dlp fails on the info of {info['id']!r}, asked for {selector!r}: {type(error).__name__}"
+        raise DownloadFailed(Code.LOCAL_INPUT, what, outcome=Outcome.RETRY) from None
+    # with ignore_no_formats_error an empty choice is one download without an id
+    formats = [fmt for one in chosen for fmt in one.get("requested_formats") or [one]]
+    return [fmt for fmt in formats if fmt.get("format_id")]
+
+
+def _wanted(fmt: dict[str, Any], duration: float | None) -> WantedFormat:
+    return WantedFormat(
+        format_id=fmt["format_id"],
+        bytes=_whole(fmt.get("filesize")),
+        duration=duration,
+        ext=fmt["ext"],
+        protocol=protocol_of(fmt),
+        vcodec=fmt.get("vcodec"),
+        acodec=fmt.get("acodec"),
+        width=_whole(fmt.get("width")),
+        height=_whole(fmt.get("height")),
+        fps=fmt.get("fps"),
+        url_host=urlsplit(fmt["url"]).hostname or "",
+        expires_at=expires_at(fmt["url"]),
+    )
+
+
+def _is_images(fmt: dict[str, Any]) -> bool:
+    return protocol_of(fmt) == "mhtml" or fmt.get("vcodec") == fmt.get("acodec") == "none"
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _first_line(error: SyntaxError | re.error) -> str:
+    return str(error.msg).removeprefix("Invalid format specification: ").splitlines()[0]
+
+
+class _Silence:
+    """yt-dlp's logger, for what only selects."""
+
+    def debug(self, message: str) -> None: ...
+
+    def warning(self, message: str) -> None: ...
+
+    def error(self, message: str) -> None: ...

@@ -40,6 +40,7 @@ class Code(StrEnum):
     # not yet
     UPCOMING = "upcoming"
     NOT_LIVE = "not_live"
+    LIMITED = "limited"
     # the egress, the account or the client
     BOT_CHECK = "bot_check"
     RATE_LIMITED_SESSION = "rate_limited_session"
@@ -95,7 +96,7 @@ _BY_OUTCOME: dict[Outcome, tuple[Code, ...]] = {
         Code.FORMAT_MISSING,
         Code.CANCELLED,
     ),
-    Outcome.DEFER: (Code.UPCOMING, Code.NOT_LIVE),
+    Outcome.DEFER: (Code.UPCOMING, Code.NOT_LIVE, Code.LIMITED),
     Outcome.ROTATE: (
         Code.BOT_CHECK,
         Code.RATE_LIMITED_SESSION,

@@ -5,6 +5,7 @@ Every error that this package raises on purpose.
     ├── BadInput                   an element, a URL or a parameter that can't be worked on; says what is wrong
     ├── ConfigurationError         a setting or file that can't be used; says which and how to mend it
     ├── QueueError
+    │   ├── CancelRequested        the item is still the caller's: stop, and finish it as skipped
     │   ├── LeaseLost              another worker has the item: stop, touch nothing
     │   ├── UnsafeRedis            this server would lose items; the message says what to change
     │   └── WrongKeyType           a key of ours holds another type of value
@@ -39,6 +40,10 @@ class ConfigurationError(YtdlpOpsError):
 
 class QueueError(YtdlpOpsError):
     """The queue can't do what was asked."""
+
+
+class CancelRequested(QueueError):
+    """The item shall be cancelled, and is still the caller's: stop, finish it as skipped with code cancelled."""
 
 
 class LeaseLost(QueueError):

@@ -1,0 +1,171 @@
+"""The task of every worker DAG: one item, from its claim to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from include.ytdlp_ops.hooks.ops_server import DEFAULT_OPS_SERVER_CONN_ID, OpsServerHook
+from include.ytdlp_ops.hooks.redis_queue import DEFAULT_REDIS_CONN_ID, RedisQueueHook
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from include.ytdlp_ops.queues.queue import Queue
+    from include.ytdlp_ops.settings import Settings
+    from include.ytdlp_ops.stages.running import Ended, RunningItem
+    from include.ytdlp_ops.storage.info_store import InfoStore
+
+
+class WorkOnItemOperator(BaseOperator):
+    """
+    Work on the item whose claim this run was triggered with; by hand, on a URL or on the next that waits.
+
+    A failed item fails the task, a skipped or deferred one skips it, and so does one that went to another
+    worker: the grid tells the truth. Airflow never retries it; attempts belong to the queue.
+
+    :param item_id: id of the claimed item. (templated)
+    :param token: the claim's token; empty if triggered by hand. (templated)
+    :param url: by hand: the URL to submit and claim; empty for the next that waits. (templated)
+    :param queue_base: the installation, if not the default one. (templated)
+    :param redis_conn_id: where the queue is.
+    :param ops_server_conn_id: where infos come from.
+    """
+
+    stage: ClassVar[str]
+    template_fields: Sequence[str] = ("item_id", "token", "url", "queue_base")
+
+    def __init__(
+        self,
+        *,
+        item_id: str = "{{ params.id or '' }}",
+        token: str = "{{ params.token or '' }}",  # noqa: S107 - a template
+        url: str = "{{ params.url or '' }}",
+        queue_base: str = "{{ params.queue_base or '' }}",
+        redis_conn_id: str = DEFAULT_REDIS_CONN_ID,
+        ops_server_conn_id: str = DEFAULT_OPS_SERVER_CONN_ID,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.item_id = item_id
+        self.token = token
+        self.url = url
+        self.queue_base = queue_base
+        self.redis_conn_id = redis_conn_id
+        self.ops_server_conn_id = ops_server_conn_id
+
+    def work(self, running: RunningItem, settings: Settings, queue: Queue) -> Ended:
+        """What the stage does with the item."""
+        raise NotImplementedError
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Begin the item, work on it, and tell Airflow how it ended; returns ids and counts."""
+        from include.ytdlp_ops.errors import BadInput, LeaseLost
+        from include.ytdlp_ops.settings import Settings
+        from include.ytdlp_ops.stages.working import Runner, work_on
+
+        settings = Settings.from_env()
+        queue = RedisQueueHook(self.redis_conn_id).get_queue(self.stage, self.queue_base)
+        try:
+            item_id, token = self._claimed(queue)
+        except BadInput as error:
+            raise AirflowFailException(str(error)) from None
+        ti = context["ti"]
+        runner = Runner(host=settings.host, dag_id=ti.dag_id, run_id=ti.run_id)
+        self.log.info("stage %s works on %s", self.stage, item_id)
+        try:
+            ended = work_on(
+                queue, item_id, token, partial(self.work, settings=settings, queue=queue), runner=runner
+            )
+        except LeaseLost as error:
+            raise AirflowSkipException(f"superseded: {error}") from None
+        return self._told(item_id, ended)
+
+    def on_kill(self) -> None:
+        """Called at SIGTERM: end the work here and now, so that the item is handed back before SIGKILL."""
+        from include.ytdlp_ops.stages.running import Terminated
+
+        raise Terminated("the task was told to end")
+
+    def info_store(self, settings: Settings, queue: Queue) -> InfoStore:
+        """Where infos lie between auth and dl."""
+        from include.ytdlp_ops.storage.info_store import open_info_store
+
+        return open_info_store(settings.info_store, redis=queue.client)
+
+    def _claimed(self, queue: Queue) -> tuple[str, str]:
+        """The claim that this run was triggered with, or one made now."""
+        from include.ytdlp_ops.stages.working import claim_by_hand
+
+        if self.token:
+            return self.item_id, self.token
+        record = claim_by_hand(queue, self.url)
+        if record is None:
+            what = f"{self.url!r} runs or is done already" if self.url else f"{queue.keys.inbox} is empty"
+            raise AirflowSkipException(f"nothing to do: {what}")
+        return record["id"], record["token"]
+
+    def _told(self, item_id: str, ended: Ended) -> dict[str, Any]:
+        from include.ytdlp_ops.queues.keys import Place
+
+        said = f"{item_id}: {ended.place or 'handed back'} {ended.code or ''} {ended.message}".rstrip()
+        if ended.place is Place.RESULT:
+            self.log.info("%s", said)
+            return ended.summary or {}
+        if ended.place in (Place.SKIPPED, Place.DEFERRED):
+            raise AirflowSkipException(said)
+        raise AirflowFailException(said)
+
+
+class AuthenticateUrlOperator(WorkOnItemOperator):
+    """
+    Turn a URL into an info, and into one job for each format that is wanted.
+
+    Parameters are those of :class:`WorkOnItemOperator`.
+    """
+
+    stage = "auth"
+
+    def work(self, running: RunningItem, settings: Settings, queue: Queue) -> Ended:
+        """Extract by the ops server, keep the infos, push the format jobs."""
+        from include.ytdlp_ops.stages.auth import run_auth
+
+        with OpsServerHook(self.ops_server_conn_id).get_conn() as server:
+            return run_auth(running, server=server, store=self.info_store(settings, queue), settings=settings)
+
+
+class DownloadFormatOperator(WorkOnItemOperator):
+    """
+    Download one format and place the verified file.
+
+    Parameters are those of :class:`WorkOnItemOperator`; `url` is not used: a format job is made by auth alone.
+    """
+
+    stage = "dl"
+
+    def work(self, running: RunningItem, settings: Settings, queue: Queue) -> Ended:
+        """Download through the egress that extracted, verify, place."""
+        from include.ytdlp_ops.stages.dl import run_dl
+
+        return run_dl(running, store=self.info_store(settings, queue), settings=settings)
+
+
+class ArchiveUrlOperator(WorkOnItemOperator):
+    """
+    Do it all in one run: auth, and every wanted format.
+
+    Parameters are those of :class:`WorkOnItemOperator`.
+    """
+
+    stage = "v01"
+
+    def work(self, running: RunningItem, settings: Settings, queue: Queue) -> Ended:  # noqa: ARG002 - as the others
+        """Extract by the ops server, download, verify and place every wanted format."""
+        from include.ytdlp_ops.stages.v01 import run_v01
+
+        with OpsServerHook(self.ops_server_conn_id).get_conn() as server:
+            return run_v01(running, server=server, settings=settings)

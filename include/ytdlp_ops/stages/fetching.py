@@ -1,0 +1,94 @@
+"""One format from its info to a verified file in the output directory: shared by dl and v01."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from include.ytdlp_ops.downloading.directories import check_space, directory_for, discard, distrust, take_over
+from include.ytdlp_ops.downloading.infos import cut_to_format
+from include.ytdlp_ops.downloading.runner import Progress, download_format
+from include.ytdlp_ops.downloading.verifying import sha256, verify
+from include.ytdlp_ops.errors import DownloadFailed
+from include.ytdlp_ops.settings import Settings
+from include.ytdlp_ops.stages.running import RunningItem
+from include.ytdlp_ops.storage.placing import place, safe_name
+from include.ytdlp_ops.urls import refuse_private_target
+
+
+def fetch(
+    running: RunningItem,
+    info: dict[str, Any],
+    format_id: str,
+    *,
+    proxy: str | None,
+    expected_bytes: int | None,
+    settings: Settings,
+) -> dict[str, Any]:
+    """
+    Download, verify and place one format.
+
+    :param info: a loaded info that holds the format.
+    :param proxy: the egress that extracted.
+    :param expected_bytes: exact size, if one was promised.
+    :returns: what the record says of the file: path, bytes, sha256, codecs, duration.
+    :raises DownloadFailed: with the reason.
+    :raises LeaseLost: if another worker has the item now; no file was moved then.
+    """
+    cut = cut_to_format(info, format_id)
+    wanted = cut["formats"][0]
+    if not settings.allow_private_targets:
+        refuse_private_target(wanted["url"])
+    job_id = f"{running.record['id']} {format_id}"
+    directory = directory_for(settings.work_dir, job_id, running.token)
+    check_space(directory, expected_bytes or 0, settings.reserve_bytes)
+    take_over(settings.work_dir, job_id, running.token, wanted)
+
+    def on_progress(progress: Progress) -> None:
+        running.report(
+            format_id=format_id,
+            downloaded_bytes=progress.downloaded_bytes,
+            total_bytes=progress.total_bytes,
+            speed=progress.speed,
+            eta=progress.eta,
+            fragment=progress.fragment,
+        )
+
+    path = download_format(
+        cut,
+        format_id,
+        directory=directory,
+        proxy=proxy,
+        ca_file=settings.ca_file,
+        on_progress=on_progress,
+        should_stop=running.lost,
+    )
+    try:
+        facts = verify(
+            path,
+            expected_bytes=expected_bytes,
+            expected_duration=cut.get("duration"),
+            expect_video=wanted.get("vcodec") not in (None, "none"),
+            expect_audio=wanted.get("acodec") not in (None, "none"),
+        )
+    except DownloadFailed:
+        distrust(directory)  # or the next attempt would take the bad bytes over
+        raise
+    digest = sha256(path)
+    name = safe_name(str(cut.get("title") or cut["id"]), str(cut["id"]), format_id, path.suffix.lstrip("."))
+    running.confirm()
+    placed = place(path, settings.output_dir, name)
+    discard(directory)
+    video = next((stream for stream in facts.streams if stream.kind == "video"), None)
+    return {
+        "format_id": format_id,
+        "path": str(placed),
+        "bytes": facts.bytes,
+        "sha256": digest,
+        "container": facts.container,
+        "duration": facts.duration,
+        "video_codec": facts.video_codec,
+        "audio_codec": facts.audio_codec,
+        "width": video.width if video else None,
+        "height": video.height if video else None,
+        "fps": video.fps if video else None,
+    }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import av  # noqa: TID253 - a test's module, no DAG file imports it
+import httpx  # noqa: TID253 - likewise
 import pytest
 
 from include.ytdlp_ops.local.folder import REPOSITORY
@@ -198,6 +200,7 @@ def test_a_second_run_goes_on_with_what_is_there_and_a_dead_part_ends_it(first: 
     with Started(first.folder, "--timeout", str(SECONDS)) as run:
         run.wait_for("Ctrl-C ends everything")
         again = _of(json.loads((first.folder / "last_run.json").read_text()), GOOD)
+        anonymous, page, depths = _queue_pages(run.text)
         (valkey,) = (pid for pid, command in processes_of(first.folder).items() if "valkey-server" in command)
 
         os.kill(valkey, signal.SIGKILL)
@@ -206,6 +209,22 @@ def test_a_second_run_goes_on_with_what_is_there_and_a_dead_part_ends_it(first: 
     assert f"valkey was ended by SIGKILL; its log is {first.folder}/logs/valkey.log" in run.text
     assert (again["answer"], again["outcome"], len(again["files"])) == ("already_done", "result", 2)
     assert processes_of(first.folder) == {}
+    assert anonymous.status_code == 401
+    assert "<h1>Queues</h1>" in page.text
+    counted = {entry["key"]: entry["depth"] for entry in depths.json()}
+    assert (counted["queue2_auth_result"], counted["queue2_dl_result"], counted["video_queue_inbox"]) == (1, 2, 0)
+
+
+def _queue_pages(said: str) -> tuple[httpx.Response, httpx.Response, httpx.Response]:
+    """The page in Airflow's navigation: its depths without a login, the page and its depths with one."""
+    found = re.search(r"Airflow: (http://\S+) \(user (\w+), password (\S+)\)", said)
+    assert found is not None, said
+    address, user, password = found.groups()
+    with httpx.Client(base_url=address, timeout=30) as client:
+        anonymous = client.get("/ytdlp-ops/depths")
+        login = client.post("/auth/token", json={"username": user, "password": password})
+        client.headers["Authorization"] = f"Bearer {login.json()['access_token']}"
+        return anonymous, client.get("/ytdlp-ops/"), client.get("/ytdlp-ops/depths")
 
 
 def test_a_second_stack_on_the_same_folder_is_refused_in_one_line(first: Started) -> None:

@@ -67,8 +67,9 @@ def test_the_settings_read_back_what_the_stack_sets() -> None:
 
     settings = Settings.from_env(settings_environment(folder, ca_file=Path("/data/ca.pem")))
 
-    assert (settings.output_dir, settings.work_dir, settings.ca_file) == (
+    assert (settings.output_dir, settings.staging_dir, settings.work_dir, settings.ca_file) == (
         folder.output,
+        folder.staging,
         folder.work,
         Path("/data/ca.pem"),
     )

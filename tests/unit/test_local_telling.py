@@ -29,8 +29,12 @@ def _job(place: Place | None, **record: object) -> Seen:
     return Seen(stage=Stage.DL, item_id="youtube:ok-00000001:299", place=place, record=record)
 
 
-def _url(auth: Seen, *jobs: Seen, answer: str = "queued") -> SeenUrl:
-    return SeenUrl(url=URL, answer=answer, auth=auth, jobs=jobs)
+def _published(place: Place | None, **record: object) -> Seen:
+    return Seen(stage=Stage.PUBLISH, item_id=URL, place=place, record=record)
+
+
+def _url(auth: Seen, *jobs: Seen, answer: str = "queued", publish: Seen | None = None) -> SeenUrl:
+    return SeenUrl(url=URL, answer=answer, auth=auth, jobs=jobs, publish=publish)
 
 
 @pytest.mark.parametrize(
@@ -74,24 +78,35 @@ def test_a_file_is_told_by_path_size_codecs_and_duration() -> None:
 
 
 def test_a_url_whose_formats_are_on_their_way_has_not_ended() -> None:
-    assert not _url(_auth(Place.RESULT), _job(Place.RESULT), _job(None)).ended
+    assert not _url(_auth(Place.RESULT), _job(Place.RESULT), _job(None), publish=_published(None)).ended
 
 
-def test_a_url_ends_with_its_last_format() -> None:
-    assert _url(_auth(Place.RESULT), _job(Place.RESULT), _job(Place.FAIL)).ended
+def test_a_url_ends_with_its_publication() -> None:
+    jobs = (_job(Place.RESULT), _job(Place.RESULT))
+
+    assert not _url(_auth(Place.RESULT), *jobs, publish=_published(None)).ended
+    assert _url(_auth(Place.RESULT), *jobs, publish=_published(Place.RESULT)).ended
+
+
+def test_a_url_whose_format_is_tried_again_has_ended_for_this_run() -> None:
+    again = _job(Place.FAIL, retry_at="2026-11-30T08:00:00.000Z")
+
+    assert _url(_auth(Place.RESULT), _job(Place.RESULT), again, publish=_published(None)).ended
 
 
 def test_one_failed_format_decides_what_became_of_the_url() -> None:
-    url = _url(_auth(Place.RESULT), _job(Place.RESULT, **FILE), _job(Place.FAIL, code="media_403", message="no"))
+    failed = _job(Place.FAIL, code="media_403", message="no")
+    url = _url(_auth(Place.RESULT), _job(Place.RESULT), failed, publish=_published(Place.SKIPPED))
 
     (report,) = as_report([url])
 
-    assert (report["outcome"], report["code"]) == ("fail", "media_403")
-    assert [file["path"] for file in report["files"]] == ["/out/a.mp4"]
+    assert (report["outcome"], report["code"], report["files"]) == ("fail", "media_403", [])
 
 
-def test_a_done_url_reports_its_files_and_no_code() -> None:
-    (report,) = as_report([_url(_auth(Place.RESULT), _job(Place.RESULT, **FILE))])
+def test_a_done_url_reports_its_file_and_no_code() -> None:
+    (report,) = as_report(
+        [_url(_auth(Place.RESULT), _job(Place.RESULT), publish=_published(Place.RESULT, **FILE))]
+    )
 
     assert (report["outcome"], report["code"]) == ("result", None)
     assert report["files"] == [
@@ -112,7 +127,7 @@ def test_a_url_that_was_done_before_is_told_so() -> None:
 
 
 def test_the_summary_lists_files_and_the_reasons_of_what_gave_none() -> None:
-    done = _url(_auth(Place.RESULT), _job(Place.RESULT, **FILE))
+    done = _url(_auth(Place.RESULT), _job(Place.RESULT), publish=_published(Place.RESULT, **FILE))
     skipped = _url(_auth(Place.SKIPPED, code="private", message="the video is private"))
 
     assert summary([done, skipped]) == [

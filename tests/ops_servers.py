@@ -28,17 +28,19 @@ COMMAND = [sys.executable, "-m", "include.ytdlp_ops.ops_server"]
 
 
 class OpsServer:
-    """One server process; its log is kept."""
+    """One server process; its log is kept. `each` gives further fields of an egress by its name."""
 
     def __init__(self, folder: Path, egresses: dict[str, str | None], bundle: Path, **fields: Any) -> None:
-        config, ready = folder / "ops_server.yaml", folder / "ready.json"
-        listed = [{"name": name, "proxy": proxy} for name, proxy in egresses.items()]
-        config.write_text(json.dumps({"egresses": listed, "workers": 2, **fields}))  # JSON is YAML
+        self.config_file, ready = folder / "ops_server.yaml", folder / "ready.json"
+        more: dict[str, Any] = fields.pop("each", {})
+        listed = [{"name": name, "proxy": proxy, **more.get(name, {})} for name, proxy in egresses.items()]
+        self.fields = {"egresses": listed, "workers": 2, **fields}
+        self.write_config()
         self.log_file = folder / "log"
         environ = {**os.environ, "YTDLP_OPS_SERVER_TOKEN": TOKEN, "YTDLP_OPS_CA_FILE": str(bundle)}
         with self.log_file.open("wb") as log:
             self.process = subprocess.Popen(
-                [*COMMAND, "--config", str(config), "--ready-file", str(ready)],
+                [*COMMAND, "--config", str(self.config_file), "--ready-file", str(ready)],
                 cwd=ROOT,
                 env=environ,
                 stderr=log,
@@ -52,15 +54,34 @@ class OpsServer:
             self.stop()
             raise
 
+    def write_config(self, **fields: Any) -> None:
+        """Write its file, with these fields anew."""
+        self.fields |= fields
+        self.config_file.write_text(json.dumps(self.fields))  # JSON is YAML
+
+    def warnings(self) -> list[str]:
+        """What /readyz warns of."""
+        warned: list[str] = httpx.get(f"{self.url}/readyz").json()["warnings"]
+        return warned
+
     def is_ready(self) -> bool:
         return httpx.get(f"{self.url}/readyz").status_code == 200
 
     def client(self) -> OpsServerClient:
         return OpsServerClient(self.url, TOKEN)
 
+    def forget(self) -> None:
+        """All that is known of its egresses and accounts."""
+        with self.client() as client:
+            for one in client.egresses():
+                client.reset(one.name)
+            for one in client.accounts():
+                client.reset(one.name, kind="account")
+
     def post(self, body: Any = None, **how: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {TOKEN}", **how.pop("headers", {})}
-        return httpx.post(f"{self.url}/v1/info", json=body, headers=headers, timeout=60, **how)
+        path = how.pop("path", "/v1/info")
+        return httpx.post(f"{self.url}{path}", json=body, headers=headers, timeout=60, **how)
 
     @property
     def log(self) -> str:

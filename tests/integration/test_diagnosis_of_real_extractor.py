@@ -21,7 +21,6 @@ from tests.offline_youtube import EGRESS_FAULTS, SCENARIOS, OfflineYouTube
 from tests.offline_youtube.scenarios import scenario_of
 
 # yt-dlp leaves the sockets of failed answers to the garbage collector
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <s:ResourceWarning")
 
 PLAYS = "plays"
 GOOD = "ok-00000001"
@@ -46,13 +45,16 @@ VIDEOS: dict[str, Code | str] = {
 EGRESSES: dict[str, Code | str] = {
     "p403": Code.PROXY, "p407": Code.PROXY, "p429": Code.PROXY, "p502": Code.PROXY, "p503": Code.PROXY,
     "hang": Code.NETWORK, "reset": Code.NETWORK, "badtls": Code.NETWORK, "botip": Code.BOT_CHECK,
-    "ip429": Code.HTTP_429, "slow": PLAYS,
+    "ip429": Code.HTTP_429, "blind": Code.UNAVAILABLE_UNEXPLAINED, "slow": PLAYS,
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OfflineYouTube]:
-    with OfflineYouTube(tmp_path_factory.mktemp("site")) as site, pytest.MonkeyPatch.context() as patch:
+    with (
+        OfflineYouTube(tmp_path_factory.getbasetemp() / "offline-youtube") as site,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setenv("SSL_CERT_FILE", str(site.ca_file))  # quicker to load than the bundle, per YoutubeDL
         yield site
 

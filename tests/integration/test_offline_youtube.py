@@ -20,14 +20,13 @@ from tests.offline_youtube import OfflineYouTube
 from tests.offline_youtube.media import ITAGS, made_once
 
 # yt-dlp leaves the sockets of failed answers to the garbage collector
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <s:ResourceWarning")
 
 URL = "https://www.youtube.com/watch?v="
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("site")
+    return tmp_path_factory.getbasetemp() / "offline-youtube"
 
 
 @pytest.fixture(scope="module")

@@ -70,6 +70,35 @@ def test_a_hung_extraction_ends_at_the_deadline_and_its_process_is_killed(fresh:
         assert client.info(GOOD, egress="good").info["id"] == "ok-00000001"
 
 
+def test_an_egress_that_never_answers_costs_time_and_no_video(fresh: Any) -> None:
+    server = fresh("hang", "good", attempt_seconds=3, socket_timeout_seconds=30)
+
+    with server.client() as client:
+        used = [client.info(GOOD).egress for _ in range(4)]
+        hanging, _ = client.egresses()
+
+    assert used == ["good"] * 4
+    assert (hanging.state, hanging.last_hour) == ("cooling", {"network": 2})
+
+
+def test_requests_beyond_the_limit_are_told_to_come_again(fresh: Any) -> None:
+    server = fresh("hang", workers=1, max_waiting=1, deadline_seconds=60, socket_timeout_seconds=60)
+    (worker,) = server.workers()
+    sockets = open_sockets(worker)
+    with ThreadPoolExecutor(1) as callers:
+        asked = callers.submit(server.post, {"url": GOOD})
+        wait_for(lambda: open_sockets(worker) > sockets, "the extraction's connection")
+
+        response = server.post({"url": GOOD})
+
+        server.process.terminate()
+        asked.result()
+    said = problem(response)
+    assert (response.status_code, said["code"], said["outcome"]) == (503, "ops_server_unavailable", "retry")
+    assert response.headers["retry-after"] == "5"
+    assert "max_waiting (1) requests wait already; ask again, or raise it" in said["detail"]
+
+
 def test_waiting_for_a_free_process_ends_at_the_deadline_too(fresh: Any) -> None:
     server = fresh("hang", workers=1, deadline_seconds=1.5, socket_timeout_seconds=30)
 
@@ -95,6 +124,29 @@ def test_a_process_that_dies_in_the_middle_is_replaced(fresh: Any) -> None:
         assert (asked.result().code, asked.result().outcome) == (Code.UNKNOWN, Outcome.RETRY)
     with server.client() as client:
         assert client.info(GOOD, egress="good").info["id"] == "ok-00000001"
+
+
+# -- plugins ---------------------------------------------------------------------------------------------------
+
+
+def test_only_plugins_that_are_listed_are_loaded_and_one_that_is_not_there_is_warned_of(
+    fresh: Any, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path_factory.mktemp("installed")
+    folder = installed / "yt_dlp_plugins" / "extractor"
+    folder.mkdir(parents=True)
+    for name in ("listed", "unlisted"):
+        (folder / f"{name}.py").write_text(f"open({str(installed / f'{name}-ran')!r}, 'w').close()\n")
+    monkeypatch.setenv("PYTHONPATH", str(installed))
+
+    server = fresh("good", workers=1, plugins=["listed", "absent"])
+
+    with server.client() as client:
+        client.info(GOOD)
+    assert (installed / "listed-ran").exists()
+    assert not (installed / "unlisted-ran").exists()
+    (warned,) = server.warnings()
+    assert warned.startswith("plugin absent (No module named")
 
 
 # -- the process -----------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tests.offline_youtube.media import DURATION, ITAGS
-from tests.offline_youtube.scenarios import SCENARIOS, Scenario, egress_fault_of, scenario_of
+from tests.offline_youtube.scenarios import GOOD, SCENARIOS, Scenario, egress_fault_of, scenario_of
 
 Json = dict[str, Any]
 
@@ -90,9 +90,13 @@ def is_signed_for(query: Mapping[str, str], egress: str) -> bool:
 def _scenario(video_id: str, egress: str, cookies: str) -> Scenario:
     if egress_fault_of(egress) == "botip":
         return SCENARIOS["bot"]
+    if egress_fault_of(egress) == "blind":
+        return SCENARIOS["gone"]
     scenario = scenario_of(video_id)
     if scenario.members and "LOGIN_INFO=member" in cookies:
         return Scenario(means="plays for a member")
+    if scenario.countries != GOOD.countries and egress[:2].upper() in scenario.countries:
+        return Scenario(means="plays in its country")
     return scenario
 
 

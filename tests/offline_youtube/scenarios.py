@@ -205,6 +205,7 @@ EGRESS_FAULTS: Mapping[str, str] = {
     "reset": "the proxy drops the connection",
     "badtls": "the proxy speaks nonsense after CONNECT",
     "botip": "every video asks whether this is a bot",
+    "blind": "every video is unavailable, and no word why",
     "ip429": "the site answers 429 to everything",
     "slow": "media comes at 64 kB a second",
 }

@@ -20,7 +20,11 @@ import uvicorn
 
 from include.ytdlp_ops.errors import ConfigurationError
 from include.ytdlp_ops.ops_server.app import create_app
-from include.ytdlp_ops.ops_server.config import load_config, read_token
+from include.ytdlp_ops.ops_server.config import OpsServerConfig, read_token
+from include.ytdlp_ops.ops_server.config_file import ConfigFile
+from include.ytdlp_ops.ops_server.standing import StandingStore
+from include.ytdlp_ops.ops_server.standing_in_memory import StandingInMemory
+from include.ytdlp_ops.ops_server.standing_in_redis import StandingInRedis
 from include.ytdlp_ops.settings import Settings
 
 GRACE_SECONDS = 5
@@ -30,11 +34,12 @@ def main() -> None:
     """Start and serve until told to end."""
     asked = _parser().parse_args()
     try:
-        config = load_config(asked.config)
+        file = ConfigFile(asked.config)
         ca_file = Settings.from_env().ca_file
         if ca_file and not ca_file.is_file():
             raise ConfigurationError(f"YTDLP_OPS_CA_FILE={str(ca_file)!r}: there is no such file")
-        app = create_app(config, read_token(config), ca_file=ca_file)
+        token, store = read_token(file.current), _open_store(file.current)
+        app = create_app(file, store, token, ca_file=ca_file)
         listener = _listen(asked.host, asked.port)
     except ConfigurationError as error:
         sys.stderr.write(f"ops server: {error}\n")
@@ -47,6 +52,11 @@ def main() -> None:
         app, access_log=False, log_config=None, loop="asyncio", timeout_graceful_shutdown=GRACE_SECONDS
     )
     _Server(settings, asked.ready_file).run(sockets=[listener])
+
+
+def _open_store(config: OpsServerConfig) -> StandingStore:
+    url = config.read_redis_url()
+    return StandingInRedis(url, config.redis_base) if url else StandingInMemory()
 
 
 class _Server(uvicorn.Server):

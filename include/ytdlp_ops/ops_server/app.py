@@ -2,73 +2,154 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, FastAPI, Request, Response, Security
 from fastapi.security import HTTPBearer
 
-from include.ytdlp_ops.codes import Code
-from include.ytdlp_ops.errors import ExtractionRefused
-from include.ytdlp_ops.ops_server.config import OpsServerConfig
-from include.ytdlp_ops.ops_server.contract import PROBLEM_JSON, ExtractedInfo, InfoRequest, Problem
+from include.ytdlp_ops.ops_server.config_file import ConfigFile
+from include.ytdlp_ops.ops_server.contract import (
+    PROBLEM_JSON,
+    ExpandedPage,
+    ExpandRequest,
+    ExtractedInfo,
+    InfoRequest,
+    OutcomeRequest,
+    OverrideRequest,
+    Problem,
+    StandingAnswer,
+)
 from include.ytdlp_ops.ops_server.gate import Gate
+from include.ytdlp_ops.ops_server.managing import Managing
+from include.ytdlp_ops.ops_server.metrics import Metrics
 from include.ytdlp_ops.ops_server.pool import ExtractionPool
 from include.ytdlp_ops.ops_server.problems import answer_with_problems
+from include.ytdlp_ops.ops_server.readiness import readiness
 from include.ytdlp_ops.ops_server.rotation import Rotation
+from include.ytdlp_ops.ops_server.standing import Action, StandingStore
 
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"description": text, "content": {PROBLEM_JSON: {"schema": Problem.model_json_schema()}}}
-    for status, text in {
-        401: "the bearer token is missing or wrong",
-        413: "the body is too long",
-        422: "the request is wrong, or the outcome is skip or defer",
-        502: "the outcome is retry or rotate",
-        503: "the outcome is operator, or the server is busy",
-    }.items()
+_STATUSES = {
+    400: "the body's head is no HTTP",
+    401: "the bearer token is missing or wrong",
+    404: "there is no such egress or account",
+    413: "the body is too long",
+    422: "the request is wrong, or the outcome is skip or defer",
+    502: "the outcome is retry or rotate",
+    503: "the outcome is operator, or the server is busy",
 }
+_NO_STORE = {"Cache-Control": "no-store"}
+
+
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    content = {PROBLEM_JSON: {"schema": Problem.model_json_schema()}}
+    return {status: {"description": _STATUSES[status], "content": content} for status in statuses}
+
 
 # Gate checks the token; this tells OpenAPI of it.
-_v1 = APIRouter(prefix="/v1", dependencies=[Security(HTTPBearer(auto_error=False))], responses=_PROBLEMS)
+_TOKEN = [Security(HTTPBearer(auto_error=False))]
+_v1 = APIRouter(prefix="/v1", dependencies=_TOKEN, responses=_problems(401, 413, 422, 502, 503))
 _state = APIRouter()
 
 
-def create_app(config: OpsServerConfig, token: str, *, ca_file: Path | None = None) -> FastAPI:
+class Parts(NamedTuple):
+    """What the routes use, as ``app.state.parts``."""
+
+    file: ConfigFile
+    pool: ExtractionPool
+    rotation: Rotation
+    managing: Managing
+    metrics: Metrics
+
+
+def create_app(file: ConfigFile, store: StandingStore, token: str, *, ca_file: Path | None = None) -> FastAPI:
     """
     An ops server; its extraction processes live as long as the app's lifespan.
 
-    :param token: the bearer token that everything below ``/v1`` asks for.
+    :param file: followed while the server runs.
+    :param store: where it keeps how egresses and accounts stand; closed at the end.
+    :param token: the bearer token that everything below ``/v1`` and ``/metrics`` ask for.
     :param ca_file: a PEM bundle that extraction trusts instead of certifi's.
     """
-    pool = ExtractionPool(config.workers, ca_file)
+    config, metrics = file.current, Metrics()
+    pool = ExtractionPool(config.workers, ca_file, config.plugins)
+    rotation, managing = Rotation(file, pool, store, metrics), Managing(file, store)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         pool.start()
+        following = asyncio.create_task(managing.follow_files())
         try:
             yield
         finally:
+            following.cancel()
             await pool.stop()
+            rotation.close()
+            store.close()
 
     app = FastAPI(title="ytdlp-ops server", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
-    app.state.pool, app.state.rotation = pool, Rotation(config, pool)
+    app.state.parts = Parts(file, pool, rotation, managing, metrics)
     app.include_router(_v1)
     app.include_router(_state)
     answer_with_problems(app)
-    app.add_middleware(Gate, token=token)
+    app.add_middleware(Gate, token=token, most_waiting=config.max_waiting, count=metrics.requests)
     return app
+
+
+def _parts(request: Request) -> Parts:
+    parts: Parts = request.app.state.parts
+    return parts
 
 
 @_v1.post("/info", response_model=ExtractedInfo)
 async def info(body: InfoRequest, request: Request) -> Response:
     """Extract one video: its info, and which egress, account and client it is bound to."""
-    rotation: Rotation = request.app.state.rotation
     # as the extraction process wrote it: parsing a megabyte here would hold up every other request
-    return Response(
-        await rotation.info(body), media_type="application/json", headers={"Cache-Control": "no-store"}
-    )
+    answer = await _parts(request).rotation.info(body)
+    return Response(answer, media_type="application/json", headers=_NO_STORE)
+
+
+@_v1.post("/expand", response_model=ExpandedPage)
+async def expand(body: ExpandRequest, request: Request) -> Response:
+    """One page of a playlist, channel, handle or gallery; the answer's cursor gives the next."""
+    return Response(await _parts(request).rotation.expand(body), media_type="application/json", headers=_NO_STORE)
+
+
+@_v1.post("/outcomes", status_code=204)
+async def outcomes(body: OutcomeRequest, request: Request) -> None:
+    """Say what happened later with an info, so that all who use the pool know."""
+    await _parts(request).managing.outcome(body)
+
+
+@_v1.get("/egresses")
+async def egresses(request: Request) -> list[StandingAnswer]:
+    """How each egress stands."""
+    return await _parts(request).managing.egresses()
+
+
+@_v1.get("/accounts")
+async def accounts(request: Request) -> list[StandingAnswer]:
+    """How each account stands."""
+    return await _parts(request).managing.accounts()
+
+
+@_v1.post("/egresses/{name}/{action}", status_code=204, responses=_problems(404))
+async def override_egress(
+    name: str, action: Action, request: Request, body: OverrideRequest | None = None
+) -> None:
+    """Ban an egress, unban it (and end its cool-down), or forget all that is known of it."""
+    await _parts(request).managing.override_egress(name, action, (body or OverrideRequest()).reason)
+
+
+@_v1.post("/accounts/{name}/{action}", status_code=204, responses=_problems(404))
+async def override_account(
+    name: str, action: Action, request: Request, body: OverrideRequest | None = None
+) -> None:
+    """Ban an account, unban it (and end its cool-down), or forget all that is known of it."""
+    await _parts(request).managing.override_account(name, action, (body or OverrideRequest()).reason)
 
 
 @_state.get("/healthz")
@@ -77,19 +158,18 @@ async def healthz() -> dict[str, str]:
     return {"status": "ok"}
 
 
-@_state.get("/readyz")
+@_state.get("/readyz", responses=_problems(503))
 async def readyz(request: Request) -> dict[str, Any]:
-    """Whether it can extract: yt-dlp loaded, a process alive; warns of what makes it worse at it."""
-    pool: ExtractionPool = request.app.state.pool
-    if not pool.ready:
-        message = f"none of {pool.size} extraction processes is ready; the server's log says why if it stays so"
-        raise ExtractionRefused(Code.OPS_SERVER_UNAVAILABLE, message)
-    warnings = [] if pool.loaded["deno"] else ["deno is not found: YouTube will hold back formats; install deno"]
-    if pool.ready < pool.size:
-        warnings.append(f"only {pool.ready} of {pool.size} extraction processes are ready")
-    return {
-        "status": "ready",
-        "yt_dlp_version": pool.loaded["yt_dlp_version"],
-        "workers": pool.ready,
-        "warnings": warnings,
-    }
+    """Whether it can extract: yt-dlp loaded, a process alive, the store there; warns of what makes it worse."""
+    parts = _parts(request)
+    return readiness(parts.pool, parts.file, await parts.managing.standings())
+
+
+@_state.get("/metrics", dependencies=_TOKEN, responses=_problems(401, 503))
+async def metrics(request: Request) -> Response:
+    """For Prometheus."""
+    parts = _parts(request)
+    page = parts.metrics.render(
+        await parts.managing.standings(), processes=parts.pool.ready, config_ok=not parts.file.problem
+    )
+    return Response(page, media_type="text/plain; version=0.0.4; charset=utf-8")

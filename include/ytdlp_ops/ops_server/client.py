@@ -6,22 +6,26 @@ import json
 import re
 import time
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
+from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
 from include.ytdlp_ops.codes import Code, Outcome
 from include.ytdlp_ops.errors import ConfigurationError, ExtractionRefused, OpsServerUnavailable
-from include.ytdlp_ops.ops_server.contract import PROBLEM_JSON, ExtractedInfo
+from include.ytdlp_ops.ops_server.contract import OK, PROBLEM_JSON, ExpandedPage, ExtractedInfo, StandingAnswer
 
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["ExtractedInfo", "OpsServerClient"]
+__all__ = ["ExpandedPage", "ExtractedInfo", "OpsServerClient", "StandingAnswer", "version_mismatch"]
 
 MAX_ANSWER_BYTES = 64 << 20
-_answers = TypeAdapter(ExtractedInfo)
+Kind = Literal["egress", "account"]
+_PATHS: dict[Kind, str] = {"egress": "egresses", "account": "accounts"}
+Answer = TypeVar("Answer")
 
 
 class OpsServerClient:
@@ -81,6 +85,9 @@ class OpsServerClient:
         account: str | None = None,
         egress: str | None = None,
         exclude_egress: Sequence[str] = (),
+        formats: str | None = None,
+        min_height: int | None = None,
+        profile: str | None = None,
     ) -> ExtractedInfo:
         """
         Have one video extracted; `InfoRequest` says what the arguments mean.
@@ -90,26 +97,81 @@ class OpsServerClient:
         """
         asked: dict[str, Any] = {"url": url, "tags": [*tags], "exclude_egress": [*exclude_egress]}
         asked |= {"client": client, "account": account, "egress": egress}
-        response, body = self._post("/v1/info", {name: value for name, value in asked.items() if value})
-        if response.status_code != 200:
-            raise self._refusal(response, body)
-        return self._answer(response, body)
+        asked |= {"formats": formats, "min_height": min_height, "profile": profile}
+        return self._ask("POST", "/v1/info", asked, TypeAdapter(ExtractedInfo))
 
-    def _answer(self, response: httpx.Response, body: bytes) -> ExtractedInfo:
+    def expand(
+        self,
+        url: str,
+        *,
+        cursor: str | None = None,
+        limit: int = 200,
+        account: str | None = None,
+        egress: str | None = None,
+        profile: str | None = None,
+    ) -> ExpandedPage:
+        """One page of a list; `ExpandRequest` says what the arguments mean. Raises as `info` does."""
+        asked = {"url": url, "cursor": cursor, "limit": limit}
+        asked |= {"account": account, "egress": egress, "profile": profile}
+        return self._ask("POST", "/v1/expand", asked, TypeAdapter(ExpandedPage))
+
+    def outcome(self, egress: str, code: Code | None, *, account: str | None = None, stage: str = "dl") -> None:
+        """
+        Say what happened later with an info, so that all who use the pool know. Raises as `info` does.
+
+        :param code: why not; None: it worked.
+        """
+        asked = {"egress": egress, "account": account, "code": code or OK, "stage": stage}
+        self._ask("POST", "/v1/outcomes", asked, None)
+
+    def egresses(self) -> list[StandingAnswer]:
+        """How each egress stands. Raises as `info` does."""
+        return self._ask("GET", "/v1/egresses", None, TypeAdapter(list[StandingAnswer]))
+
+    def accounts(self) -> list[StandingAnswer]:
+        """How each account stands. Raises as `info` does."""
+        return self._ask("GET", "/v1/accounts", None, TypeAdapter(list[StandingAnswer]))
+
+    def ban(self, name: str, *, kind: Kind = "egress", reason: str = "by hand") -> None:
+        """Set an egress or account aside until it is unbanned. Raises as `info` does."""
+        self._override(name, kind, "ban", {"reason": reason})
+
+    def unban(self, name: str, *, kind: Kind = "egress") -> None:
+        """Return it, and end its cool-down. Raises as `info` does."""
+        self._override(name, kind, "unban")
+
+    def reset(self, name: str, *, kind: Kind = "egress") -> None:
+        """Forget all that is known of it. Raises as `info` does."""
+        self._override(name, kind, "reset")
+
+    def _override(self, name: str, kind: Kind, action: str, asked: dict[str, Any] | None = None) -> None:
+        self._ask("POST", f"/v1/{_PATHS[kind]}/{quote(name, safe='')}/{action}", asked, None)
+
+    def _ask(
+        self, method: str, path: str, asked: dict[str, Any] | None, shape: TypeAdapter[Answer] | None
+    ) -> Answer:
+        """One request; without a shape, nothing is expected back."""
+        given = asked and {name: value for name, value in asked.items() if value}
+        response, body = self._send(method, path, given)
+        if not response.is_success:
+            raise self._refusal(response, body)
+        return self._read(response, body, shape) if shape else cast("Answer", None)
+
+    def _read(self, response: httpx.Response, body: bytes, shape: TypeAdapter[Answer]) -> Answer:
         try:
-            return _answers.validate_python(self._parsed(response, body))
+            return shape.validate_python(self._parsed(response, body))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             field = ".".join(str(part) for part in first["loc"]) or "the answer"
             message = f"answers JSON of another shape: {field}: {first['msg']}"
             raise OpsServerUnavailable(f"{self._server} {message}") from None
 
-    def _post(self, path: str, asked: dict[str, Any]) -> tuple[httpx.Response, bytes]:
+    def _send(self, method: str, path: str, asked: dict[str, Any] | None) -> tuple[httpx.Response, bytes]:
         import httpx
 
         deadline, body = time.monotonic() + self._timeout_seconds, bytearray()
         try:
-            with self._http.stream("POST", path, json=asked) as response:
+            with self._http.stream(method, path, json=asked) as response:
                 for chunk in response.iter_bytes():
                     body += chunk
                     if len(body) > MAX_ANSWER_BYTES:
@@ -162,3 +224,20 @@ def _read_problem(said: dict[str, Any], status: int) -> ExtractionRefused:
         retry_after=retry_after if isinstance(retry_after, (int, float)) else None,
         **named,
     )
+
+
+def version_mismatch(answer: ExtractedInfo) -> str | None:
+    """A warning where the yt-dlp that extracted is not the one that is installed here; else nothing."""
+    try:
+        here = version("yt-dlp")
+    except PackageNotFoundError:
+        return None
+    there = answer.yt_dlp_version
+    if not there or _numbers(here) == _numbers(there):
+        return None
+    return f"yt-dlp {there} extracted and {here} downloads: install the same on the ops server and the workers"
+
+
+def _numbers(version: str) -> list[int]:
+    """A package's version has no leading zeros, yt-dlp's own has: 2026.1.5, 2026.01.05."""
+    return [int(part) for part in re.findall(r"\d+", version)]

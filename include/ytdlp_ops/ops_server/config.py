@@ -1,4 +1,4 @@
-"""What an ops server needs to know: one YAML file, and a bearer token that stands in no file with it."""
+"""What an ops server needs to know, as values; `config_file` reads them from YAML."""
 
 from __future__ import annotations
 
@@ -6,34 +6,56 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 from urllib.parse import urlsplit
 
-import yaml  # type: ignore[import-untyped]  # PyYAML ships no types
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from include.ytdlp_ops.errors import ConfigurationError
 
 TOKEN_VARIABLE = "YTDLP_OPS_SERVER_TOKEN"  # noqa: S105 -- the variable's name, not a token
 PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
-_USERINFO = re.compile(r".*@", re.DOTALL)
+REDIS_VARIABLE = "YTDLP_OPS_SERVER_REDIS_URL"
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 ClientName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+Tag = Annotated[str, Field(min_length=1, max_length=128)]
+Budget = Annotated[int, Field(ge=1)]
+Extractors = Annotated[list[str], Field(min_length=1)]
+HOURLY_VIDEOS = 300
+"""What one session may ask within an hour, by yt-dlp's wiki (Extractors, "Common YouTube errors")."""
 
 
-class Egress(BaseModel):
+class _Limited(BaseModel):
     """
-    One way out to the site.
+    What egresses and accounts have in common.
 
     :param name: what requests, answers and logs call it.
-    :param proxy: URL of a proxy, a secret; None: the host's own address.
+    :param tags: words of items that it is for.
+    :param hourly: most videos within an hour; None: any number.
+    :param daily: most videos within 24 hours.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Name
+    tags: list[Tag] = []
+    hourly: Budget | None = HOURLY_VIDEOS
+    daily: Budget | None = None
+
+
+class Egress(_Limited):
+    """
+    One way out to the site; an item with a tag of some egresses goes out through those only.
+
+    :param proxy: URL of a proxy, a secret; None: the host's own address.
+    :param country: where it comes out, two letters: for videos that play in some countries only.
+    :param concurrency: most videos at once; one, until it has worked.
+    """
+
     proxy: SecretStr | None = None
+    country: Annotated[str, Field(pattern=r"^[A-Z]{2}$")] | None = None
+    concurrency: Annotated[int, Field(ge=1, le=64)] = 4
 
     @field_validator("proxy")
     @classmethod
@@ -47,7 +69,7 @@ class Egress(BaseModel):
             usable = False
         if not usable:
             raise ValueError(
-                f"not a proxy URL; write scheme://user:password@host:port with {_list(PROXY_SCHEMES)}"
+                f"not a proxy URL; write scheme://user:password@host:port with {', '.join(PROXY_SCHEMES)}"
             )
         return proxy
 
@@ -57,17 +79,61 @@ class Egress(BaseModel):
         return self.proxy.get_secret_value() if self.proxy else None
 
 
+class Account(_Limited):
+    """
+    Cookies that sign in; one with tags is for items that have one of them.
+
+    :param cookies: a file in Netscape's format; rewritten when the site rotates them. A relative path counts from
+        the folder of the configuration file.
+    :param egress: the egress that it is bound to; None: the one it is first used through.
+    """
+
+    cookies: Path
+    egress: Name | None = None
+    concurrency: Annotated[int, Field(ge=1, le=1)] = 1  # a second run would write older cookies back
+
+
+class Profile(BaseModel):
+    """
+    What requests that name this profile may do.
+
+    :param extractors: instead of the configuration's own.
+    :param min_height: instead of the configuration's own.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    extractors: Extractors | None = None
+    min_height: Annotated[int, Field(ge=1, le=8640)] | None = None
+
+    @field_validator("extractors")
+    @classmethod
+    def _compile(cls, extractors: list[str] | None) -> list[str] | None:
+        return extractors and _compiled(extractors)
+
+
 class OpsServerConfig(BaseModel):
     """
     One ops server's configuration.
 
     :param egresses: the ways out, at least one.
+    :param accounts: what signs in, where the site asks for it.
+    :param profiles: by the name that a request may give.
     :param extractors: yt-dlp's ``allowed_extractors``: regular expressions on extractor names.
     :param player_clients: YouTube's player clients to ask, unless a request names one; empty: yt-dlp's choice.
     :param extractor_args: yt-dlp's, by extractor and argument: ``{youtube: {player_skip: [configs]}}``.
+    :param plugins: yt-dlp plugins to load, as modules of ``yt_dlp_plugins.extractor``; no others are.
+    :param services: ``host:port`` of plugins' own servers, which the guard lets extractions connect to.
+    :param min_height: a video with less is ``low_quality``, unless the request or its profile says otherwise.
     :param workers: extraction processes; each needs about 70 MB.
     :param deadline_seconds: most that one request may take, all its egresses together.
+    :param attempt_seconds: most that one egress may take of it.
     :param socket_timeout_seconds: most that one read of the site may take.
+    :param max_info_bytes: a longer info is refused.
+    :param max_waiting: requests at once; more are told to come again.
+    :param redis_url: a Redis that keeps the pool's standings, shared by several servers; None: this server's own
+        memory does. ``YTDLP_OPS_SERVER_REDIS_URL`` comes first.
+    :param redis_base: what the keys there begin with.
     :param allow_private_targets: take URLs of private and loopback addresses.
     :param token_file: a file that holds the bearer token, where the environment does not; a relative path
         counts from the folder of the configuration file.
@@ -76,56 +142,61 @@ class OpsServerConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     egresses: list[Egress] = Field(min_length=1)
-    extractors: list[str] = Field(default=["youtube.*"], min_length=1)
+    accounts: list[Account] = []
+    profiles: dict[Name, Profile] = {}
+    extractors: Extractors = ["youtube.*"]
     player_clients: list[ClientName] = []
     extractor_args: dict[str, dict[str, list[str]]] = {}
+    plugins: list[Annotated[str, Field(pattern=r"^[A-Za-z]\w*$")]] = []
+    services: list[Annotated[str, Field(pattern=r"^[\w.\[\]:-]+:\d{1,5}$")]] = []
+    min_height: Annotated[int, Field(ge=1, le=8640)] | None = None
     workers: int = Field(default=4, ge=1, le=64)
     deadline_seconds: float = Field(default=60, gt=0, le=600)
+    attempt_seconds: float = Field(default=25, gt=0, le=600)
     socket_timeout_seconds: float = Field(default=15, gt=0, le=600)
+    max_info_bytes: int = Field(default=32 << 20, ge=1 << 16, le=64 << 20)
+    max_waiting: int = Field(default=256, ge=1, le=4096)
+    redis_url: SecretStr | None = None
+    redis_base: Name = "ytdlp_ops_server"
     allow_private_targets: bool = False
     token_file: Path | None = None
 
     @field_validator("extractors")
     @classmethod
     def _compile(cls, extractors: list[str]) -> list[str]:
-        for pattern in extractors:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
-        return extractors
+        return _compiled(extractors)
 
     @model_validator(mode="after")
-    def _names_are_unique(self) -> Self:
-        names = [egress.name for egress in self.egresses]
-        if doubles := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"egresses: more than one is named {_list(doubles)}; give each its own name")
+    def _names_are_unique_and_known(self) -> Self:
+        egresses = {egress.name for egress in self.egresses}
+        for kind, listed in (("egresses", self.egresses), ("accounts", self.accounts)):
+            names = [one.name for one in listed]
+            if doubles := sorted({name for name in names if names.count(name) > 1}):
+                raise ValueError(f"{kind}: more than one is named {', '.join(doubles)}; give each its own name")
+        for account in self.accounts:
+            if account.egress and account.egress not in egresses:
+                raise ValueError(
+                    f"accounts: {account.name} is bound to egress {account.egress!r}, which is not listed; "
+                    f"there are {', '.join(sorted(egresses))}"
+                )
         return self
 
+    def profile(self, name: str | None) -> Profile:
+        """
+        The profile of this name, with the configuration's own values where it has none.
 
-def load_config(path: Path) -> OpsServerConfig:
-    """
-    Read a configuration file.
+        :raises KeyError: if there is none.
+        """
+        named = self.profiles[name] if name else Profile()
+        return Profile(
+            extractors=named.extractors or self.extractors, min_height=named.min_height or self.min_height
+        )
 
-    :raises ConfigurationError: names file, line, field, value and the way out; never a proxy's credentials.
-    """
-    try:
-        node = yaml.compose(path.read_text("utf-8"), Loader=yaml.SafeLoader)
-        fields = yaml.SafeLoader("").construct_document(node) if node else None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from None
-    except yaml.YAMLError as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
-        raise ConfigurationError(
-            f"{path}:{mark.line + 1 if mark else 1}: not YAML: {problem or 'unreadable'}"
-        ) from None
-    try:
-        config = OpsServerConfig.model_validate({} if fields is None else fields)
-    except ValidationError as error:
-        raise ConfigurationError(_first_problem(path, node, error)) from None
-    if config.token_file:
-        config = config.model_copy(update={"token_file": path.parent / config.token_file})
-    return config
+    def read_redis_url(self, environ: Mapping[str, str] | None = None) -> str | None:
+        """Where standings are kept, a secret: from ``YTDLP_OPS_SERVER_REDIS_URL``, else from `redis_url`."""
+        environ = os.environ if environ is None else environ
+        given = environ.get(REDIS_VARIABLE, "").strip()
+        return given or (self.redis_url.get_secret_value() if self.redis_url else None)
 
 
 def read_token(config: OpsServerConfig, environ: Mapping[str, str] | None = None) -> str:
@@ -151,37 +222,10 @@ def read_token(config: OpsServerConfig, environ: Mapping[str, str] | None = None
     return token
 
 
-def _first_problem(path: Path, node: Any, error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    loc, kind = first["loc"], first["type"]
-    field = ".".join(str(part) for part in loc)
-    where = f"{path}:{_line(node, loc)}: " + (f"{field}: " if field else "")
-    if kind == "extra_forbidden":  # its value may be a secret that was given a wrong name
-        model = Egress if loc[0] == "egresses" else OpsServerConfig
-        return f"{where}unknown field; known are {_list(model.model_fields)}"
-    if kind == "missing":
-        return f"{where}is missing; ops_server.example.yaml shows a whole file"
-    said = first["msg"].removeprefix("Value error, ")
-    value = first["input"]
-    if isinstance(value, str):
-        value = _USERINFO.sub("***@", value)
-    return f"{where}{said}; found {value!r}" if isinstance(value, (str, int, float)) else f"{where}{said}"
-
-
-def _line(node: Any, loc: tuple[int | str, ...]) -> int:
-    """The line of a field, counted from 1; of what should hold it, where it is missing."""
-    line = node.start_mark.line if node else 0
-    for step in loc:
-        if isinstance(node, yaml.MappingNode):
-            found = next((pair for pair in node.value if pair[0].value == str(step)), None)
-            if found is None:
-                break
-            line, node = found[0].start_mark.line, found[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-            node = node.value[step]
-            line = node.start_mark.line
-    return int(line) + 1
-
-
-def _list(names: Any) -> str:
-    return ", ".join(names)
+def _compiled(extractors: list[str]) -> list[str]:
+    for pattern in extractors:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+    return extractors

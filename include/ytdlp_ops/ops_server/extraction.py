@@ -7,14 +7,16 @@ killed: stdin closes, and the thread that reads it ends the process group in the
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import queue
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Iterable
 from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
@@ -23,12 +25,23 @@ import yt_dlp.extractor.youtube  # type: ignore[import-untyped]  # noqa: TID253 
 from yt_dlp.version import __version__ as yt_dlp_version  # type: ignore[import-untyped]  # noqa: TID253 -- as above
 
 from include.ytdlp_ops.codes import Code
-from include.ytdlp_ops.diagnosis import Diagnosis, Playability, diagnose
+from include.ytdlp_ops.diagnosis import diagnose
 from include.ytdlp_ops.diagnosis.signals import WarningRecorder, read_signal, recording_youtube_ie
-from include.ytdlp_ops.errors import ExtractionRefused
-from include.ytdlp_ops.ops_server.jobs import Job, answer_line, refusal_line
+from include.ytdlp_ops.ops_server.expanding import expand, resumable_tab_ie
+from include.ytdlp_ops.ops_server.guard import Guard
+from include.ytdlp_ops.ops_server.jobs import Answer, Job, SiteRefused, answer_line, refusal_line
+from include.ytdlp_ops.ops_server.quality import check, describe
 
-_EXPIRE = re.compile(r"[?&/]expire[=/](\d{9,11})(?!\d)")
+STALE_COOKIES = "no longer valid"
+
+
+class _YoutubeDL(yt_dlp.YoutubeDL):  # type: ignore[misc]  # untyped
+    """Asks through `requests` only: what libcurl connects to, nobody could guard."""
+
+    def build_request_director(self, handlers: Any, preferences: Any = None) -> Any:
+        """See yt-dlp."""
+        chosen = [handler for handler in handlers if handler.RH_KEY == "Requests"]
+        return super().build_request_director(chosen, preferences)
 
 
 def main() -> None:
@@ -37,41 +50,99 @@ def main() -> None:
     os.dup2(2, 1)  # whatever prints must not get between the replies
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     threading.Thread(target=_read_jobs, args=(jobs,), daemon=True).start()
-    hello = {"yt_dlp_version": yt_dlp_version, "deno": shutil.which("deno")}
+    guard = Guard()
+    guard.install()
+    hello = {"yt_dlp_version": yt_dlp_version, "deno": deno_version(), "missing": load_plugins(sys.argv[1:])}
     _send(replies, json.dumps(hello).encode() + b"\n")
     while True:
         job = jobs.get()
         try:
-            answer = extract(job)
-        except ExtractionRefused as refusal:
+            answer = work_on(job, guard)
+        except SiteRefused as refusal:
             _send(replies, refusal_line(refusal))
         else:
-            _send(replies, answer_line(len(answer)) + answer)
+            _send(replies, answer_line(len(answer.body), stale_cookies=answer.stale_cookies) + answer.body)
 
 
-def extract(job: Job) -> bytes:
-    """
-    Ask the site for one video.
-
-    :return: the JSON body of the answer to the server's caller.
-    :raises ExtractionRefused: with the diagnosis, and without the proxy's credentials.
-    """
-    recorder, youtube = WarningRecorder(), recording_youtube_ie()
+def deno_version() -> str | None:
+    """The version of the deno that yt-dlp would run; None where there is none that runs."""
+    program = shutil.which("deno")
+    if not program:
+        return None
     try:
-        with yt_dlp.YoutubeDL(_options(job, recorder)) as ydl:
-            if "Youtube" in ydl._ies:  # add_info_extractor asks no allowlist
-                ydl.add_info_extractor(youtube)
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=True)  # noqa: S603 -- nobody's input
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.match(r"deno (\d+(?:\.\d+)+)", said.stdout)
+    return found[1] if found else None
+
+
+def load_plugins(names: list[str]) -> list[str]:
+    """Load these modules of ``yt_dlp_plugins.extractor``, and no others; those that could not be."""
+    missing = []
+    for name in names:
+        try:
+            importlib.import_module(f"yt_dlp_plugins.extractor.{name}")
+        except ImportError as error:
+            missing.append(f"{name} ({error})")
+    return missing
+
+
+def work_on(job: Job, guard: Guard) -> Answer:
+    """
+    Ask the site what a job wants to know.
+
+    :raises SiteRefused: with the diagnosis, and without the proxy's credentials.
+    """
+    recorder, youtube, tab = WarningRecorder(), recording_youtube_ie(), resumable_tab_ie()
+    try:
+        with (
+            guard.during(job.proxy, allow_private=job.allow_private, services=job.services),
+            _YoutubeDL(_options(job, recorder)) as ydl,
+        ):
+            for extractor in (youtube, tab):
+                if extractor.ie_key() in ydl._ies:  # add_info_extractor asks no allowlist
+                    ydl.add_info_extractor(extractor)
             if not any(extractor.suitable(job.url) for extractor in ydl._ies.values()):
-                raise _not_allowed(job)
-            info = ydl.sanitize_info(ydl.extract_info(job.url, download=False), True)
-    except ExtractionRefused:
-        raise
+                allowed = ", ".join(job.extractors)
+                message = f"{job.url}: no extractor that is allowed here takes it; extractors are {allowed}"
+                raise SiteRefused(Code.BAD_URL, message)
+            body = _page(ydl, job, tab) if job.page else _info(ydl, job, youtube, recorder)
+        if len(body) > job.max_bytes:
+            message = f"{job.url}: its answer has {len(body)} bytes, more than max_info_bytes ({job.max_bytes})"
+            raise SiteRefused(Code.UNKNOWN, message)
     except Exception as error:  # noqa: BLE001 -- the diagnosis is there for every kind of failure
-        met = read_signal(error, stage="auth", playability=youtube.seen, warnings=recorder.warnings)
-        raise _diagnosed(diagnose(met), job) from None
-    warnings = [_without_secrets(warning, job) for warning in recorder.warnings]
-    _check(info, job, warnings)
-    return _answer(info, job, youtube.seen, warnings)
+        refusal = _refused(error, job, youtube, recorder)
+        if guard.refused:
+            refusal = SiteRefused(Code.BAD_URL, f"{job.url}: {guard.refused}")
+        refusal.egress, refusal.account = job.egress, job.account
+        refusal.stale_cookies = _has_stale_cookies(recorder)
+        raise refusal from None
+    return Answer(body=body, stale_cookies=_has_stale_cookies(recorder))
+
+
+def _info(ydl: Any, job: Job, youtube: Any, recorder: WarningRecorder) -> bytes:
+    info = ydl.sanitize_info(ydl.extract_info(job.url, download=False), True)
+    warnings = [without_secrets(warning, job) for warning in recorder.warnings]
+    check(info, job, warnings, ydl)
+    answer = {
+        "info": info,
+        "egress": job.egress,
+        "account": job.account,
+        "client": job.client
+        or next((said.client for said in youtube.seen if said.status == "OK" and said.client), None),
+        "proxy": job.proxy,
+        "warnings": warnings,
+        "yt_dlp_version": yt_dlp_version,
+        **describe(info),
+    }
+    return json.dumps(answer).encode()
+
+
+def _page(ydl: Any, job: Job, tab: Any) -> bytes:
+    assert job.page
+    answer = {**expand(ydl, job.page, tab), "egress": job.egress, "account": job.account}
+    return json.dumps(answer).encode()
 
 
 def _options(job: Job, recorder: WarningRecorder) -> dict[str, Any]:
@@ -84,62 +155,36 @@ def _options(job: Job, recorder: WarningRecorder) -> dict[str, Any]:
         "allowed_extractors": job.extractors,
         "extractor_args": arguments,
         "proxy": job.proxy or "",  # None would take one from the environment
+        "cookiefile": job.cookies,
         "socket_timeout": job.socket_timeout,
         "cachedir": False,
-        "noplaylist": True,
+        "noplaylist": not job.page,
         # a list is refused: don't read more of it than its first entry tells
         "extract_flat": "in_playlist",
-        "playlist_items": "1",
-        # "/all": storyboards alone are refused by _check, not by yt-dlp as a format that is missing
+        **({} if job.page else {"playlist_items": "1"}),
+        # "/all": storyboards alone are refused by check, not by yt-dlp as a format that is missing
         "format": "bestvideo*+bestaudio/best/all",
         "compat_opts": {"no-certifi"} if os.environ.get("SSL_CERT_FILE") else set(),
     }
 
 
-def _not_allowed(job: Job) -> ExtractionRefused:
-    message = f"{job.url}: no extractor that is allowed here takes it; extractors are {', '.join(job.extractors)}"
-    return ExtractionRefused(Code.BAD_URL, message, egress=job.egress)
-
-
-def _diagnosed(said: Diagnosis, job: Job) -> ExtractionRefused:
-    message = _without_secrets(said.message, job)
-    return ExtractionRefused(
-        said.code, message, outcome=said.outcome, retry_after=said.retry_after, egress=job.egress
+def _refused(error: Exception, job: Job, youtube: Any, recorder: WarningRecorder) -> SiteRefused:
+    if isinstance(error, SiteRefused):
+        return error
+    met = read_signal(error, stage="auth", playability=youtube.seen, warnings=recorder.warnings)
+    said = diagnose(met)
+    refusal = SiteRefused(
+        said.code, without_secrets(said.message, job), outcome=said.outcome, retry_after=said.retry_after
     )
+    refusal.countries = said.countries
+    return refusal
 
 
-def _check(info: dict[str, Any] | None, job: Job, warnings: list[str]) -> None:
-    """
-    Refuse what is no video that could be downloaded.
-
-    :raises ExtractionRefused: for a list, and for storyboards alone.
-    """
-    if not info or info.get("_type", "video") != "video":
-        message = f"{job.url} is a list, not one video; lists are expanded elsewhere, submit its videos"
-        raise ExtractionRefused(Code.BAD_URL, message, egress=job.egress)
-    formats = info.get("formats") or [info]
-    if all(found.get("vcodec") == "none" and found.get("acodec") == "none" for found in formats):
-        message = f"{job.url}: only images are to be had here. yt-dlp warned: {'; '.join(warnings) or 'nothing'}"
-        raise ExtractionRefused(Code.NO_USABLE_FORMATS, message, egress=job.egress)
+def _has_stale_cookies(recorder: WarningRecorder) -> bool:
+    return any(STALE_COOKIES in warning for warning in recorder.warnings)
 
 
-def _answer(info: dict[str, Any], job: Job, seen: Iterable[Playability], warnings: list[str]) -> bytes:
-    urls = [found.get("url") or "" for found in info.get("formats") or [info]]
-    ends = [float(match[1]) for url in urls if (match := _EXPIRE.search(url))]
-    answer = {
-        "info": info,
-        "egress": job.egress,
-        "account": None,
-        "client": job.client or next((said.client for said in seen if said.status == "OK" and said.client), None),
-        "proxy": job.proxy,
-        "expires_at": min(ends, default=None),
-        "warnings": warnings,
-        "yt_dlp_version": yt_dlp_version,
-    }
-    return json.dumps(answer).encode()
-
-
-def _without_secrets(text: str, job: Job) -> str:
+def without_secrets(text: str, job: Job) -> str:
     """The text without the proxy's user and password, in case that an error quotes its URL."""
     userinfo, at, _ = urlsplit(job.proxy or "").netloc.rpartition("@")
     if not at:

@@ -10,18 +10,20 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from include.ytdlp_ops.codes import Code
 from include.ytdlp_ops.errors import ExtractionRefused
-from include.ytdlp_ops.ops_server.config import TOKEN_VARIABLE
-from include.ytdlp_ops.ops_server.jobs import Job, read_reply
+from include.ytdlp_ops.ops_server.config import REDIS_VARIABLE, TOKEN_VARIABLE
+from include.ytdlp_ops.ops_server.jobs import Answer, Job, SiteRefused, read_reply
 
 log = logging.getLogger(__name__)
 
 PROJECT = Path(__file__).resolve().parents[3]
 RESTART_SECONDS = 5.0
+_SECRETS = (TOKEN_VARIABLE, REDIS_VARIABLE)
 
 
 class ExtractionPool:
@@ -33,10 +35,12 @@ class ExtractionPool:
 
     :param size: number of processes.
     :param ca_file: a PEM bundle that they trust instead of certifi's.
+    :param plugins: yt-dlp plugins that they load, as modules of ``yt_dlp_plugins.extractor``.
     """
 
-    def __init__(self, size: int, ca_file: Path | None = None) -> None:
+    def __init__(self, size: int, ca_file: Path | None = None, plugins: Sequence[str] = ()) -> None:
         self.size = size
+        self._plugins = plugins
         self.ready = 0
         self.loaded: dict[str, Any] = {}
         self._environ = _environ(ca_file)
@@ -53,30 +57,32 @@ class ExtractionPool:
             keeper.cancel()
         await asyncio.gather(*self._keepers, return_exceptions=True)
 
-    async def extract(self, job: Job, deadline: float) -> bytes:
+    async def extract(self, job: Job, deadline: float, seconds: float) -> Answer:
         """
         Have one job done.
 
         :param deadline: when to give up, in the event loop's time.
-        :return: the JSON body of the answer.
-        :raises ExtractionRefused: the diagnosis; ``network`` at the deadline, with the process killed;
-            ``ops_server_unavailable`` if no process came free.
+        :param seconds: most that the job may take, once a process is free for it.
+        :raises SiteRefused: the diagnosis; ``network`` when the time is over, with the process killed.
+        :raises ExtractionRefused: ``ops_server_unavailable`` if no process came free, or so late that the egress
+            can't be blamed for what did not come.
         """
         worker = await self._free_worker(deadline)
+        begins = asyncio.get_running_loop().time()
+        ends = min(deadline, begins + seconds)
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(ends):
                 answer = await worker.do(job)
-        except ExtractionRefused:
+        except SiteRefused:
             self._idle.put_nowait(worker)
             raise
-        except BaseException as error:
+        except (TimeoutError, EOFError, OSError) as error:
+            worker.kill()
+            if isinstance(error, TimeoutError) and ends - begins < seconds / 2:
+                raise _too_late(self.size) from None
+            raise _killed(error, job) from None
+        except BaseException:
             worker.kill()  # what it says now would be taken for the answer to the next job
-            if isinstance(error, TimeoutError):
-                message = f"{job.url}: no answer through egress {job.egress!r} within the request's deadline"
-                raise ExtractionRefused(Code.NETWORK, message, egress=job.egress) from None
-            if isinstance(error, (EOFError, OSError)):
-                message = f"{job.url}: the extraction process ended in the middle of it"
-                raise ExtractionRefused(Code.UNKNOWN, message, egress=job.egress) from None
             raise
         self._idle.put_nowait(worker)
         return answer
@@ -87,15 +93,14 @@ class ExtractionPool:
                 while not (worker := await self._idle.get()).alive:
                     pass
         except TimeoutError:
-            message = f"none of {self.size} extraction processes came free in time; raise workers, or see /readyz"
-            raise ExtractionRefused(Code.OPS_SERVER_UNAVAILABLE, message) from None
+            raise _too_late(self.size) from None
         return worker
 
     async def _keep(self) -> None:
         """Keep one process alive until cancelled."""
         while True:
             try:
-                worker = await _Worker.start(self._environ)
+                worker = await _Worker.start(self._environ, self._plugins)
             except OSError as error:  # no memory or no process left; both come back
                 log.error("no extraction process could be started: %s; next try in %s s", error, RESTART_SECONDS)
                 await asyncio.sleep(RESTART_SECONDS)
@@ -131,12 +136,19 @@ class _Worker:
         self.process, self._stdin, self._stdout = process, process.stdin, process.stdout
 
     @classmethod
-    async def start(cls, environ: dict[str, str]) -> _Worker:
+    async def start(cls, environ: dict[str, str], plugins: Sequence[str]) -> _Worker:
         module = "include.ytdlp_ops.ops_server.extraction"
         # a session of its own: Ctrl-C is for the server, and a deno can be killed with it
         return cls(
             await asyncio.create_subprocess_exec(
-                sys.executable, "-m", module, stdin=PIPE, stdout=PIPE, env=environ, start_new_session=True
+                sys.executable,
+                "-m",
+                module,
+                *plugins,
+                stdin=PIPE,
+                stdout=PIPE,
+                env=environ,
+                start_new_session=True,
             )
         )
 
@@ -148,10 +160,11 @@ class _Worker:
         loaded: dict[str, Any] = json.loads(await self._line())
         return loaded
 
-    async def do(self, job: Job) -> bytes:
+    async def do(self, job: Job) -> Answer:
         self._stdin.write(job.to_line())
         await self._stdin.drain()
-        return await self._stdout.readexactly(read_reply(await self._line()))
+        size, stale_cookies = read_reply(await self._line())
+        return Answer(body=await self._stdout.readexactly(size), stale_cookies=stale_cookies)
 
     def kill(self) -> None:
         if self.alive:
@@ -165,8 +178,24 @@ class _Worker:
         return line
 
 
+def _too_late(size: int) -> ExtractionRefused:
+    message = f"none of {size} extraction processes came free in time; raise workers, or see /readyz"
+    return ExtractionRefused(Code.OPS_SERVER_UNAVAILABLE, message)
+
+
+def _killed(error: Exception, job: Job) -> SiteRefused:
+    """What it means that a process was killed at its time's end, or ended by itself, in the middle of a job."""
+    if isinstance(error, TimeoutError):
+        code, message = Code.NETWORK, f"{job.url}: no answer through egress {job.egress!r} in its time"
+    else:
+        code, message = Code.UNKNOWN, f"{job.url}: the extraction process ended in the middle of it"
+    refusal = SiteRefused(code, message, egress=job.egress, account=job.account)
+    refusal.ended = False
+    return refusal
+
+
 def _environ(ca_file: Path | None) -> dict[str, str]:
-    environ = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
+    environ = {name: value for name, value in os.environ.items() if name not in _SECRETS}
     environ["YTDLP_NO_PLUGINS"] = "1"
     environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PROJECT), environ.get("PYTHONPATH")]))
     # the deno wheel puts its program beside the interpreter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
+from typing import Any, get_args
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -12,7 +12,8 @@ from starlette.responses import JSONResponse
 
 from include.ytdlp_ops.codes import Code, Outcome
 from include.ytdlp_ops.errors import ExtractionRefused
-from include.ytdlp_ops.ops_server.contract import PROBLEM_JSON, InfoRequest, Problem
+from include.ytdlp_ops.ops_server.contract import PROBLEM_JSON, Problem
+from include.ytdlp_ops.ops_server.managing import Unknown
 
 # For people and proxies; a client goes by the body.
 _STATUSES = {
@@ -54,6 +55,7 @@ def problem(refusal: ExtractionRefused, status: int | None = None) -> JSONRespon
 def answer_with_problems(app: FastAPI) -> None:
     """Make every error of an app problem JSON."""
     app.add_exception_handler(ExtractionRefused, _refused)
+    app.add_exception_handler(Unknown, _unknown)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _unexpected)
@@ -64,11 +66,15 @@ async def _refused(_: Request, error: Exception) -> JSONResponse:
     return problem(error)
 
 
-async def _invalid(_: Request, error: Exception) -> JSONResponse:
+async def _unknown(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Unknown)
+    return problem(error.refusal, error.status)
+
+
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     wrong = "; ".join(_describe(found) for found in error.errors()[:5])
-    fields = ", ".join(InfoRequest.model_fields)
-    message = f"{wrong}. Send a JSON object as application/json with: {fields}"
+    message = f"{wrong}. Send a JSON object as application/json with: {_fields(request)}"
     return problem(ExtractionRefused(Code.BAD_INPUT, message))
 
 
@@ -84,6 +90,14 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
 async def _unexpected(_: Request, error: Exception) -> JSONResponse:
     message = f"the server failed with {type(error).__name__}; its log has the traceback"
     return problem(ExtractionRefused(Code.UNKNOWN, message), HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def _fields(request: Request) -> str:
+    """The fields of the body that this route takes."""
+    body = getattr(request.scope.get("route"), "body_field", None)
+    model = getattr(getattr(body, "field_info", None), "annotation", None)
+    models = [model, *get_args(model)]
+    return ", ".join(next((list(one.model_fields) for one in models if hasattr(one, "model_fields")), []))
 
 
 def _describe(found: dict[str, Any]) -> str:

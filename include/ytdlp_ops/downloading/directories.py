@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from include.ytdlp_ops.codes import Code
+from include.ytdlp_ops.downloading.fragments import ledger_of, read_ledger
 from include.ytdlp_ops.downloading.infos import PLAIN_PROTOCOLS, protocol_of
 from include.ytdlp_ops.errors import DownloadFailed
 from include.ytdlp_ops.local_io import local_failure
@@ -35,7 +36,7 @@ def directory_for(work_dir: Path, item_id: str, token: str) -> Path:
 
     :raises DownloadFailed: `DISK` or `LOCAL_IO` if it can't be made.
     """
-    directory = work_dir / _component(item_id) / _component(token)
+    directory = work_dir / component(item_id) / component(token)
     try:
         work_dir.mkdir(parents=True, exist_ok=True)
         for made in (directory.parent, directory):
@@ -47,7 +48,7 @@ def directory_for(work_dir: Path, item_id: str, token: str) -> Path:
 
 def target_in(directory: Path, fmt: dict[str, Any]) -> Path:
     """The file that a format becomes: named by the format's id, never by a title."""
-    return directory / f"{_component(fmt['format_id'])}.{fmt['ext']}"
+    return directory / f"{component(fmt['format_id'])}.{fmt['ext']}"
 
 
 def write_version(directory: Path, fmt: dict[str, Any]) -> None:
@@ -59,8 +60,9 @@ def take_over(work_dir: Path, item_id: str, token: str, fmt: dict[str, Any]) -> 
     """
     Copy the most that a dead attempt at the same bytes left into this attempt's directory.
 
-    Only where size and version agree (``clen=`` and ``lmt=`` of the media URL, else the promised size), and only
-    for one file behind one URL. A whole file is taken too, as a part that `is_whole`.
+    Only where size and version agree (``clen=`` and ``lmt=`` of the media URL, else the promised size); of a
+    format in fragments, where these are the same, and with the ledger that tells how many of them there are. A
+    whole file is taken too, as a part that `is_whole`.
 
     :param fmt: the format, from `cut_to_format(...)["formats"][0]`.
     :returns: how many bytes; 0 if there was nothing to take.
@@ -69,19 +71,13 @@ def take_over(work_dir: Path, item_id: str, token: str, fmt: dict[str, Any]) -> 
     own = directory_for(work_dir, item_id, token)
     version, target = _version(fmt), target_in(own, fmt)
     part = target.with_name(f"{target.name}.part")
-    if version["size"] is None or protocol_of(fmt) not in PLAIN_PROTOCOLS or part.exists():
+    if (version["size"] is None and version["fragments"] is None) or part.exists():
         return 0
-    left: list[Path] = []
-    for other in own.parent.iterdir():
-        if other != own and _version_of(other) == version:
-            left += [path for path in (other / target.name, other / part.name) if path.is_file()]
+    others = [other for other in own.parent.iterdir() if other != own and _version_of(other) == version]
     try:
-        sizes = {path: path.stat().st_size for path in left}
-        fitting = [path for path in left if sizes[path] <= version["size"]]
-        if not fitting:
-            return 0
-        _copy(max(fitting, key=sizes.__getitem__), part)
-        return part.stat().st_size
+        if version["fragments"] is not None:
+            return _take_fragments([other / target.name for other in others], target)
+        return _take_most([other / name for other in others for name in (target.name, part.name)], part, version)
     except FileNotFoundError:  # it was no dead attempt, and has just ended
         return 0
     except OSError as error:
@@ -97,7 +93,7 @@ def is_whole(target: Path, fmt: dict[str, Any]) -> bool:
 
     :param target: the file as it will be called.
     """
-    size, part = _version(fmt)["size"], target.with_name(f"{target.name}.part")
+    size, part = promised_size(fmt), target.with_name(f"{target.name}.part")
     if part.is_file() and part.stat().st_size == size:
         part.rename(target)
     return target.is_file() and target.stat().st_size == size
@@ -136,16 +132,34 @@ def check_space(directory: Path, need_bytes: int, reserve_bytes: int) -> None:
         raise DownloadFailed(Code.DISK, f"{str(directory)!r} has {free} bytes free; {needed}")
 
 
-def _component(text: str) -> str:
+def component(text: str) -> str:
+    """A name for a directory or a file: ASCII, under 100 bytes, and different where texts differ."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"{_UNSAFE.sub('_', text)[:64].lstrip('.')}-{digest}"
 
 
+def promised_size(fmt: dict[str, Any]) -> int | None:
+    """Bytes of the whole format: ``clen=`` of its media URL, else what the info says; None if neither does."""
+    clen = parse_qs(urlsplit(fmt["url"]).query).get("clen", [""])[0]
+    return int(clen) if re.fullmatch(r"[0-9]{1,18}", clen) else fmt.get("filesize")
+
+
 def _version(fmt: dict[str, Any]) -> dict[str, Any]:
-    query = parse_qs(urlsplit(fmt["url"]).query)
-    clen = query.get("clen", [""])[0]
-    size = int(clen) if re.fullmatch(r"[0-9]{1,18}", clen) else fmt.get("filesize")
-    return {"format_id": fmt["format_id"], "size": size, "lmt": query.get("lmt", [None])[0]}
+    lmt = parse_qs(urlsplit(fmt["url"]).query).get("lmt", [None])[0]
+    plain = protocol_of(fmt) in PLAIN_PROTOCOLS
+    return {
+        "format_id": fmt["format_id"],
+        "size": promised_size(fmt),
+        "lmt": lmt,
+        "fragments": None if plain else _fragments_digest(fmt),
+    }
+
+
+def _fragments_digest(fmt: dict[str, Any]) -> str:
+    """The same where the fragments are the same ones: by their lengths, else by the manifest's own address."""
+    durations = [part.get("duration") for part in fmt.get("fragments", ())]
+    known = durations if durations and None not in durations[1:] else fmt["url"]  # the first may be the header
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
 
 
 def _version_of(directory: Path) -> Any:
@@ -153,6 +167,27 @@ def _version_of(directory: Path) -> Any:
         return json.loads((directory / _VERSION_FILE).read_bytes())
     except (OSError, ValueError):  # it has not begun, is being removed, or died while it wrote
         return None
+
+
+def _take_most(left: list[Path], part: Path, version: dict[str, Any]) -> int:
+    sizes = {path: path.stat().st_size for path in left if path.is_file()}
+    fitting = [path for path in sizes if sizes[path] <= version["size"]]
+    if not fitting:
+        return 0
+    _copy(max(fitting, key=sizes.__getitem__), part)
+    return part.stat().st_size
+
+
+def _take_fragments(left: list[Path], target: Path) -> int:
+    source = max(left, key=lambda path: read_ledger(path)[1], default=None)
+    if source is None or not read_ledger(source)[1]:
+        return 0
+    ledger_of(target).unlink(missing_ok=True)
+    # the ledger first: what an attempt that is only asleep appends meanwhile lies behind its end, and is cut off
+    _copy(ledger_of(source), ledger_of(target))
+    part = source.with_name(f"{source.name}.part")
+    _copy(part if part.exists() else source, target.with_name(f"{target.name}.part"))
+    return read_ledger(target)[1]
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -2,7 +2,8 @@
 The one place that builds yt-dlp's options for a download.
 
 Safe by construction: nothing is read from configuration files, plugins, netrc, browsers or caches, nothing is
-executed, and nothing but the one media file is written. Users' options will come in here, through an allowlist.
+executed, and nothing but the one media file is written. Users' wishes come in as a `Transfer`, which a profile
+makes.
 """
 
 from __future__ import annotations
@@ -11,11 +12,34 @@ import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-RETRIES = 10
 _LONGEST_PAUSE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """
+    How bytes shall come.
+
+    :param rate_limit: bytes a second, of this download.
+    :param concurrent_fragments: of an HLS or DASH format, at once.
+    :param connections: of one file, at once; 1: yt-dlp's own single one.
+    :param retries: of a connection that fails.
+    :param fragment_retries: of each fragment.
+    :param socket_timeout: seconds without a byte.
+    :param http_chunk_size: most bytes to ask for at once; an info's own size goes first.
+    """
+
+    rate_limit: int | None = None
+    concurrent_fragments: int = 4
+    connections: int = 1
+    retries: int = 10
+    fragment_retries: int = 10
+    socket_timeout: float = 20.0
+    http_chunk_size: int | None = None
 
 
 def download_options(
@@ -23,6 +47,7 @@ def download_options(
     target: Path,
     proxy: str | None,
     ca_file: Path | None = None,
+    transfer: Transfer | None = None,
     needs_ffmpeg: bool = False,
     pause: Callable[..., float] | None = None,
 ) -> dict[str, Any]:
@@ -32,9 +57,11 @@ def download_options(
     :param target: the file; while it grows it is called ``<target>.part``.
     :param proxy: the egress that extracted; None for the host's own way out.
     :param ca_file: a PEM bundle to trust instead of certifi's; `isolated` has to be given the same.
+    :param transfer: what a profile wishes.
     :param needs_ffmpeg: whether this format can't do without ffmpeg.
     :param pause: called as ``pause(n=…)`` before each retry, from 0; by default `pause_before_retry`.
     """
+    transfer = transfer or Transfer()
     options: dict[str, Any] = {
         "format": "all",  # the info holds one
         "outtmpl": {"default": str(target).replace("%", "%%")},
@@ -49,10 +76,12 @@ def download_options(
         "usenetrc": False,
         "cookiesfrombrowser": None,
         "postprocessors": [],
-        "retries": RETRIES,
-        "fragment_retries": RETRIES,
+        "retries": transfer.retries,
+        "fragment_retries": transfer.fragment_retries,
+        "concurrent_fragment_downloads": transfer.concurrent_fragments,
         "skip_unavailable_fragments": False,
-        "socket_timeout": 20,
+        "socket_timeout": transfer.socket_timeout,
+        "http_chunk_size": transfer.http_chunk_size,
         "retry_sleep_functions": dict.fromkeys(("http", "fragment"), pause or pause_before_retry),
         "noprogress": True,
         "quiet": True,

@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from include.ytdlp_ops.codes import Code
 from include.ytdlp_ops.diagnosis import diagnose
 from include.ytdlp_ops.diagnosis.signals import RetryRecorder, WarningRecorder, read_signal
-from include.ytdlp_ops.downloading.directories import is_whole, target_in, write_version
+from include.ytdlp_ops.downloading.directories import is_whole, promised_size, target_in, write_version
+from include.ytdlp_ops.downloading.fragments import close, keep_ledgers, rewind
 from include.ytdlp_ops.downloading.infos import PLAIN_PROTOCOLS, cut_to_format, protocol_of
-from include.ytdlp_ops.downloading.options import download_options, isolated, pause_before_retry
+from include.ytdlp_ops.downloading.options import Transfer, download_options, isolated
+from include.ytdlp_ops.downloading.pacing import DownloadPace, Pace
+from include.ytdlp_ops.downloading.ranges import WORTH_IT_BYTES, NoRanges, RangeSource, download_ranges
+from include.ytdlp_ops.downloading.watching import LONGEST_WAIT_SECONDS, Progress, Stopped, Watch
 from include.ytdlp_ops.errors import DownloadFailed
 from include.ytdlp_ops.local_io import local_failure
 
-LONGEST_WAIT_SECONDS = 120.0
-"""For how long a media URL may ask to be waited for, before it is tried all the same."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """
-    How far a download is; None where yt-dlp doesn't know.
-
-    :param speed: bytes a second.
-    :param eta: seconds to go.
-    :param fragment: number of the fragment, of a format that has them.
-    """
-
-    downloaded_bytes: int | None
-    total_bytes: int | None
-    speed: float | None
-    eta: float | None
-    fragment: int | None
+__all__ = ["LONGEST_WAIT_SECONDS", "Progress", "download_format"]
 
 
 def download_format(
@@ -46,6 +30,9 @@ def download_format(
     directory: Path,
     proxy: str | None,
     ca_file: Path | None = None,
+    transfer: Transfer | None = None,
+    paces: Sequence[Pace] = (),
+    reserve_bytes: int | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     should_stop: Callable[[], BaseException | None] | None = None,
 ) -> Path:
@@ -58,53 +45,78 @@ def download_format(
     :param directory: from `directory_for`.
     :param proxy: the egress that extracted: the media URL is bound to it.
     :param ca_file: a PEM bundle to trust instead of certifi's.
-    :param on_progress: told of every block that came, often many in a second.
+    :param transfer: a profile's wishes.
+    :param paces: limits on bandwidth that hold besides the profile's, such as the host's.
+    :param reserve_bytes: free space to leave on the file system, looked at every 64 MB; None: it isn't.
+    :param on_progress: told of every block that came, often many in a second, by one thread or by several.
     :param should_stop: asked as often, and before each retry; an exception that it returns ends the download and
         is raised as it is. What has come stays as a ``.part``.
     :raises DownloadFailed: why it failed, with code and outcome.
     """
     cut = cut_to_format(info, format_id)
-    fmt = cut["formats"][0]
-    target = target_in(directory, fmt)
+    fmt, transfer = cut["formats"][0], transfer or Transfer()
+    target, plain = target_in(directory, fmt), protocol_of(fmt) in PLAIN_PROTOCOLS
     try:
         write_version(directory, fmt)
         if is_whole(target, fmt):
             return target
+        if not plain:
+            rewind(target)
     except OSError as error:
         raise local_failure(error, f"{str(directory)!r} can't be written to") from None
-    watch = _Watch(on_progress, should_stop)
+    watch = Watch(
+        directory,
+        on_progress=on_progress,
+        should_stop=should_stop,
+        paces=[*paces, *([DownloadPace(transfer.rate_limit)] if transfer.rate_limit else [])],
+        reserve_bytes=reserve_bytes,
+    )
     available_at = fmt.pop("available_at", 0)
     options = download_options(
         target=target,
         proxy=proxy,
         ca_file=ca_file,
-        needs_ffmpeg=protocol_of(fmt) not in PLAIN_PROTOCOLS,
+        transfer=transfer,
+        needs_ffmpeg=not plain,
         pause=watch.before_retry,
     )
     with isolated(ca_file), _diagnosed(watch, fmt["url"]) as logger:
         watch.wait_until(available_at)
-        _run(cut, {**options, "logger": logger, "progress_hooks": [watch.on_block]})
+        _run(cut, {**options, "logger": logger, "progress_hooks": [watch.on_block]}, transfer, watch, target)
     return _arrived(target)
 
 
-def _run(info: dict[str, Any], options: dict[str, Any]) -> None:
+def _run(info: dict[str, Any], options: dict[str, Any], transfer: Transfer, watch: Watch, target: Path) -> None:
     import yt_dlp  # type: ignore[import-untyped]  # ships no types
 
-    # process_ie_result, not download_with_info_file: that one needs the info on disk, and extracts again
+    keep_ledgers()
+    fmt = info["formats"][0]
+    size = promised_size(fmt) if protocol_of(fmt) in PLAIN_PROTOCOLS else None
     with yt_dlp.YoutubeDL(options, auto_init=False) as ydl:
-        ydl.process_ie_result(info, download=True)
+        if transfer.connections > 1 and (size or 0) >= WORTH_IT_BYTES:
+            source = RangeSource(ydl=ydl, fmt=fmt, size=size or 0, retries=transfer.retries)
+            with contextlib.suppress(NoRanges):
+                download_ranges(source, target.with_name(f"{target.name}.part"), transfer.connections, watch)
+        if not is_whole(target, fmt):
+            # process_ie_result, not download_with_info_file: that one needs the info on disk, and extracts again
+            try:
+                ydl.process_ie_result(info, download=True)
+            finally:
+                close(target)
 
 
 @contextlib.contextmanager
-def _diagnosed(watch: _Watch, media_url: str) -> Iterator[WarningRecorder]:
+def _diagnosed(watch: Watch, media_url: str) -> Iterator[WarningRecorder]:
     """Turn whatever yt-dlp raises into `DownloadFailed`, or into what the caller wanted raised."""
     logger, last = WarningRecorder(), list[object]()
     with RetryRecorder() as retries:
         try:
             yield logger
-        except _Stopped:
+        except Stopped:
             assert watch.reason is not None
             raise watch.reason from None
+        except DownloadFailed:
+            raise
         except Exception as error:  # noqa: BLE001 - every failure of yt-dlp's is told apart by the diagnosis
             last.append(error)
             said = diagnose(
@@ -144,52 +156,3 @@ def _arrived(target: Path) -> Path:
         target.unlink()  # else the next run takes it for done
         raise DownloadFailed(Code.BAD_MEDIA, f"{target.name!r} came empty")
     return target
-
-
-class _Stopped(Exception):
-    """Gets through yt-dlp, which would wrap an OSError or a DownloadError of the caller's."""
-
-
-class _Watch:
-    """yt-dlp's calls during a download, passed on to the caller."""
-
-    def __init__(
-        self,
-        on_progress: Callable[[Progress], None] | None,
-        should_stop: Callable[[], BaseException | None] | None,
-    ) -> None:
-        self._on_progress = on_progress
-        self._should_stop = should_stop
-        self.reason: BaseException | None = None
-
-    def on_block(self, status: dict[str, Any]) -> None:
-        if self._on_progress:
-            self._on_progress(_progress(status))
-        self._ask()
-
-    def before_retry(self, n: int) -> float:
-        self._ask()
-        return pause_before_retry(n)
-
-    def wait_until(self, available_at: float) -> None:
-        """The site's own delay, for its advertisements; yt-dlp would sleep for any time, and hear no stop."""
-        end = min(available_at, time.time() + LONGEST_WAIT_SECONDS)
-        while (left := end - time.time()) > 0:
-            self._ask()
-            time.sleep(min(left, 1))
-
-    def _ask(self) -> None:
-        if self._should_stop and (reason := self._should_stop()):
-            self.reason = reason
-            raise _Stopped
-
-
-def _progress(status: dict[str, Any]) -> Progress:
-    total = status.get("total_bytes") or status.get("total_bytes_estimate")
-    return Progress(
-        downloaded_bytes=status.get("downloaded_bytes"),
-        total_bytes=None if total is None else int(total),
-        speed=status.get("speed"),
-        eta=status.get("eta"),
-        fragment=status.get("fragment_index"),
-    )

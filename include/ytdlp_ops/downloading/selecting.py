@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -42,9 +43,13 @@ class WantedFormat:
     expires_at: float | None
 
 
-def select_formats(info: dict[str, Any], selector: str) -> list[WantedFormat]:
+def select_formats(
+    info: dict[str, Any], selector: str, options: Mapping[str, Any] | None = None
+) -> list[WantedFormat]:
     """
     What a yt-dlp selector picks, one entry for each distinct format: two for ``299+140``, one for ``18``.
+
+    :param options: yt-dlp's own for choosing, from a profile's `selection_options`.
 
     Storyboards are never picked, nor what isn't fetched over http(s).
 
@@ -54,7 +59,7 @@ def select_formats(info: dict[str, Any], selector: str) -> list[WantedFormat]:
     known = clean_info(info)
     known["formats"] = [fmt for fmt in known["formats"] if is_fetchable(fmt) and not _is_images(fmt)]
     known.pop("live_status", None)  # a live's formats would be dropped, and the hour written into its title
-    picked = _pick(known, selector) if known["formats"] else []
+    picked = _pick(known, selector, options or {}) if known["formats"] else []
     if not picked:
         there = ", ".join(dict.fromkeys(str(fmt.get("format_id")) for fmt in known["formats"])) or "none"
         what = f"{selector!r} matches no format of {known['id']!r}; it has: {there}"
@@ -69,12 +74,13 @@ def expires_at(url: str) -> float | None:
     return None
 
 
-def _pick(info: dict[str, Any], selector: str) -> list[dict[str, Any]]:
+def _pick(info: dict[str, Any], selector: str, wishes: Mapping[str, Any]) -> list[dict[str, Any]]:
     import yt_dlp  # type: ignore[import-untyped]  # ships no types
 
     if selector.strip() in {"", "-"}:  # yt-dlp would take its default, or ask on the terminal
         raise BadInput(f"the format selector is {selector!r}; give one such as 'bv*+ba/b'")
     options = {
+        **wishes,
         "format": selector,
         "simulate": True,
         "check_formats": False,  # else a format marked as doubtful is asked for

@@ -89,19 +89,19 @@ def _namesakes(output_dir: Path, name: str) -> Iterator[Path]:
 
 def _move(source: Path, target: Path) -> None:
     try:
-        _rename_to_new(source, target)
+        rename_to_new(source, target)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
         copy = _copy_beside(source, target)
         try:
-            _rename_to_new(copy, target)
+            rename_to_new(copy, target)
         finally:
             copy.unlink(missing_ok=True)
         source.unlink()
 
 
-def _rename_to_new(source: Path, target: Path) -> None:
+def rename_to_new(source: Path, target: Path) -> None:
     """Rename, but never onto a file: a link fails where a rename would replace."""
     try:
         os.link(source, target, follow_symlinks=False)

@@ -22,21 +22,25 @@ class Settings(BaseModel):
     """
     One host's settings.
 
-    :param output_dir: where finished files go.
-    :param work_dir: where downloads grow; best on the same file system as `output_dir`.
+    :param output_dir: where published files go, unless profiles name another destination.
+    :param staging_dir: where verified formats wait for their video's others; shared by the hosts that publish.
+    :param work_dir: where downloads grow; best on the same file system as `staging_dir`.
+    :param profiles_file: YAML with profiles and destinations; without one there are the built-in profiles.
     :param info_store: URI under which info dicts are kept between auth and dl: ``file:///dir`` or ``redis:``.
     :param host: this host's name in records.
-    :param formats: the format selector of items that name none.
+    :param formats: the format selector of items that name neither one nor a profile.
     :param ca_file: a PEM bundle to trust instead of certifi's, for networks with their own authority.
     :param allow_private_targets: take URLs of private and loopback addresses.
     :param reserve_bytes: free space that a download must leave on the file system.
     """
 
     output_dir: Path = Path("/srv/ytdlp-ops/output")
+    staging_dir: Path = Path("/srv/ytdlp-ops/staging")
     work_dir: Path = Path("/srv/ytdlp-ops/work")
+    profiles_file: Path | None = None
     info_store: str = "file:///srv/ytdlp-ops/infos"
     host: str = Field(default_factory=socket.gethostname)
-    formats: str = "bestvideo*+bestaudio/best"
+    formats: str | None = None
     ca_file: Path | None = None
     allow_private_targets: bool = False
     reserve_bytes: int = Field(default=1 << 30, ge=0)

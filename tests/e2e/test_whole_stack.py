@@ -124,24 +124,27 @@ def test_no_process_is_left_after_the_end(first: Started) -> None:
     assert processes_of(first.folder) == {}
 
 
-def test_the_good_video_becomes_two_verified_files(report: dict[str, Any]) -> None:
+def test_the_good_video_becomes_one_verified_file(report: dict[str, Any]) -> None:
     good = _of(report, GOOD)
 
     assert (good["outcome"], good["code"]) == ("result", None)
-    assert sorted(file["codecs"] for file in good["files"]) == [["aac"], ["h264"]]
-    for file in good["files"]:
-        content = Path(file["path"]).read_bytes()
-        assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"])
-        with av.open(file["path"]) as media:
-            assert sum(1 for _ in media.decode()) > 100
-            assert file["duration"] == pytest.approx(4, abs=0.2)
+    (file,) = good["files"]
+    content = Path(file["path"]).read_bytes()
+    assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"])
+    assert file["codecs"] == ["h264", "aac"]
+    assert file["duration"] == pytest.approx(4, abs=0.2)
+    with av.open(file["path"]) as media:
+        assert [stream.type for stream in media.streams] == ["video", "audio"]
+        assert sum(1 for _ in media.decode()) > 400
 
 
-def test_the_files_lie_in_the_output_folder(first: Started, report: dict[str, Any]) -> None:
-    made = {Path(file["path"]) for file in _of(report, GOOD)["files"]}
+def test_nothing_but_the_file_is_left(first: Started, report: dict[str, Any]) -> None:
+    (file,) = _of(report, GOOD)["files"]
 
-    assert {path.parent for path in made} == {first.folder / "output"}
-    assert [path for path in (first.folder / "work").rglob("*") if path.is_file()] == []
+    assert [path for path in (first.folder / "output").rglob("*") if path.is_file()] == [Path(file["path"])]
+    for folder in ("work", "staging", "infos"):
+        left = [path for path in (first.folder / folder).rglob("*") if path.is_file()]
+        assert [path for path in left if path.name != ".cleaned"] == [], folder
 
 
 def test_the_private_video_is_skipped(report: dict[str, Any]) -> None:
@@ -158,18 +161,17 @@ def test_the_bot_check_fails_and_will_be_tried_again(report: dict[str, Any]) -> 
 
 
 def test_the_hashes_that_were_kept_agree_with_the_report(first: Started, report: dict[str, Any]) -> None:
-    names = ("auth_result", "auth_skipped", "auth_fail", "auth_progress", "dl_progress", "dl_fail")
+    names = ("auth_result", "auth_skipped", "auth_fail", "auth_progress", "dl_progress", "dl_fail", "groups")
     with Valkey(first.folder / "redis") as server:
         client: Any = server.client(decode_responses=True)
-        done = {key: json.loads(value) for key, value in client.hgetall("queue2_dl_result").items()}
+        done = client.hkeys("queue2_dl_result")
+        published = json.loads(client.hget("queue2_publish_result", GOOD))
         fields = {name: client.hkeys(f"queue2_{name}") for name in names}
         waiting = [client.llen(name) for name in ("queue2_auth_inbox", "queue_dl_format_tasks")]
         client.close()
 
-    assert done.keys() == {"youtube:ok-00000001:299", "youtube:ok-00000001:140"}
-    assert {record["sha256"] for record in done.values()} == {
-        each["sha256"] for each in _of(report, GOOD)["files"]
-    }
+    assert sorted(done) == ["youtube:ok-00000001:140", "youtube:ok-00000001:299"]
+    assert [published["sha256"]] == [each["sha256"] for each in _of(report, GOOD)["files"]]
     assert fields == {
         "auth_result": [GOOD],
         "auth_skipped": [PRIVATE],
@@ -177,6 +179,7 @@ def test_the_hashes_that_were_kept_agree_with_the_report(first: Started, report:
         "auth_progress": [],
         "dl_progress": [],
         "dl_fail": [],
+        "groups": [],
     }
     assert waiting == [0, 0]
 
@@ -207,7 +210,7 @@ def test_a_second_run_goes_on_with_what_is_there_and_a_dead_part_ends_it(first: 
 
         assert run.end() == 1
     assert f"valkey was ended by SIGKILL; its log is {first.folder}/logs/valkey.log" in run.text
-    assert (again["answer"], again["outcome"], len(again["files"])) == ("already_done", "result", 2)
+    assert (again["answer"], again["outcome"], len(again["files"])) == ("already_done", "result", 1)
     assert processes_of(first.folder) == {}
     assert anonymous.status_code == 401
     assert "<h1>Queues</h1>" in page.text

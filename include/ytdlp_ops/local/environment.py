@@ -92,6 +92,7 @@ def settings_environment(folder: Folder, *, ca_file: Path | None) -> dict[str, s
     """What `Settings.from_env` reads, for the ops server and for Airflow's workers."""
     env = {
         "YTDLP_OPS_OUTPUT_DIR": str(folder.output),
+        "YTDLP_OPS_STAGING_DIR": str(folder.staging),
         "YTDLP_OPS_WORK_DIR": str(folder.work),
         "YTDLP_OPS_INFO_STORE": folder.infos.as_uri(),
     }

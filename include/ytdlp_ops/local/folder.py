@@ -95,7 +95,7 @@ class Folder:
 
     @property
     def output(self) -> Path:
-        """Finished files."""
+        """Published files."""
         return self.root / "output"
 
     @property
@@ -104,9 +104,18 @@ class Folder:
         return self.root / "work"
 
     @property
+    def staging(self) -> Path:
+        """Verified formats that wait for their video's others."""
+        return self.root / "staging"
+
+    @property
     def infos(self) -> Path:
         """Info dicts between auth and dl."""
         return self.root / "infos"
+
+    @property
+    def _files(self) -> tuple[Path, ...]:
+        return (self.output, self.work, self.staging, self.infos)
 
     def log(self, name: str) -> Path:
         """The log of one part."""
@@ -142,7 +151,7 @@ class Folder:
 
         :raises ConfigurationError: if it can't be written, or the file system is too full.
         """
-        kept = (self.logs, self.airflow, self.redis, self.site, self.run, self.output, self.work, self.infos)
+        kept = (self.logs, self.airflow, self.redis, self.site, self.run, *self._files)
         with self._writing():
             shutil.rmtree(self.run, ignore_errors=True)
             for folder in kept:

@@ -161,7 +161,8 @@ def start_ops_server(
 ) -> Part:
     """Start the ops server with these egresses."""
     config = folder.root / "ops_server.yaml"
-    write_private(config, {"egresses": list(egresses), "workers": os.cpu_count() or 2})  # JSON is YAML
+    unbounded = [{**egress, "hourly": None, "daily": None} for egress in egresses]  # one person, one machine
+    write_private(config, {"egresses": unbounded, "workers": os.cpu_count() or 2})  # JSON is YAML
     command = [sys.executable, "-m", "include.ytdlp_ops.ops_server", "--config", str(config)]
     command += ["--port", str(port), "--ready-file", str(ready_file(folder, "ops-server"))]
     return parts.start(

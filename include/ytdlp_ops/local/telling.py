@@ -54,12 +54,12 @@ def codecs(record: Record) -> list[str]:
 
 
 def rows(urls: Sequence[SeenUrl]) -> Iterator[tuple[str, str, str, str]]:
-    """What, stage, state, reason: a row for each URL, and one for each of its formats below it."""
+    """What, stage, state, reason: a row for each URL, and below it one for each format and its publication."""
     for url in urls:
         state = "already done" if url.answer == "already_done" else state_of(url.auth)
         yield url.url, url.auth.stage, state, reason_of(url.auth)
-        for job in url.jobs:
-            yield f"  {job.item_id}", job.stage, state_of(job), reason_of(job)
+        for step in url.steps[1:]:
+            yield f"  {step.item_id}", step.stage, state_of(step), reason_of(step)
 
 
 def summary(urls: Sequence[SeenUrl]) -> list[str]:
@@ -69,7 +69,7 @@ def summary(urls: Sequence[SeenUrl]) -> list[str]:
         lines += [f"  {file_line(record)}" for record in url.files]
         lines += [
             f"  {seen.item_id}: {state_of(seen)}, {reason_of(seen)}"
-            for seen in (url.auth, *url.jobs)
+            for seen in url.steps
             if seen.ended and seen.place is not Place.RESULT
         ]
     return lines
@@ -84,7 +84,7 @@ class Screen:
 
     def __init__(self, started: float) -> None:
         self._started = started
-        self._shown: dict[str, tuple[str, str]] = {}
+        self._shown: dict[tuple[str, str], str] = {}
         self._live: Any = None
 
     def say(self, text: str) -> None:
@@ -101,10 +101,10 @@ class Screen:
             self._live.update(_table(urls), refresh=True)
             return
         for what, stage, state, reason in rows(urls):
-            changed = (stage, state.split(" at ")[0])
-            if self._shown.get(what) != changed:
-                self._shown[what] = changed
-                self.say("  ".join(filter(None, [f"{stage:5}{what}", state, reason])))
+            now = state.split(" at ")[0]
+            if self._shown.get((what, stage)) != now:
+                self._shown[what, stage] = now
+                self.say("  ".join(filter(None, [f"{stage:8}{what}", state, reason])))
 
     @contextmanager
     def live(self) -> Iterator[None]:

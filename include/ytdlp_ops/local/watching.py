@@ -23,7 +23,7 @@ class Seen:
     """
     One item as it is now.
 
-    :param stage: ``auth`` or ``dl``.
+    :param stage: ``auth``, ``dl`` or ``publish``.
     :param item_id: the field in the HASHes.
     :param place: where it is; None: it waits in the inbox.
     :param record: its record there.
@@ -43,7 +43,7 @@ class Seen:
 @dataclass(frozen=True, kw_only=True)
 class SeenUrl:
     """
-    A URL as it is now, with the jobs of its formats.
+    A URL as it is now, with the jobs of its formats and what they are published as.
 
     :param url: as it was handed in.
     :param answer: the queue's word at submission: ``queued``, ``running`` or ``already_done``.
@@ -53,23 +53,30 @@ class SeenUrl:
     answer: str
     auth: Seen
     jobs: tuple[Seen, ...] = ()
+    publish: Seen | None = None
 
     @property
     def ended(self) -> bool:
         """Whether nothing more will happen by itself in this attempt."""
-        if self.auth.place is not Place.RESULT:
+        if self.auth.place is not Place.RESULT or self.publish is None:
             return self.auth.ended
-        return all(job.ended for job in self.jobs)
+        comes_back = any("retry_at" in job.record for job in self.jobs)
+        return all(job.ended for job in self.jobs) and (comes_back or self.publish.ended)
+
+    @property
+    def steps(self) -> tuple[Seen, ...]:
+        """Its items, in the order of their stages."""
+        return (self.auth, *self.jobs, *([self.publish] if self.publish else []))
 
     @property
     def decisive(self) -> Seen:
         """The item that decides what became of the URL: its worst."""
-        return max((self.auth, *self.jobs), key=lambda seen: _BADNESS.get(seen.place, 0))
+        return max(self.steps, key=lambda seen: _BADNESS.get(seen.place, 0))
 
     @property
     def files(self) -> list[Record]:
-        """The records of its files."""
-        return [job.record for job in self.jobs if job.place is Place.RESULT]
+        """The record of its published file, if there is one."""
+        return [self.publish.record] if self.publish and self.publish.place is Place.RESULT else []
 
 
 _BADNESS: dict[Place | None, int] = {Place.DEFERRED: 1, Place.SKIPPED: 2, Place.FAIL: 3}
@@ -86,6 +93,7 @@ class Watch:
     def __init__(self, client: Redis, items: Sequence[UrlItem]) -> None:
         self._auth = Queue(client, Stage.AUTH)
         self._dl = Queue(client, Stage.DL)
+        self._publish = Queue(client, Stage.PUBLISH)
         seconds, microseconds = client.time()  # type: ignore[misc]  # typed as awaitable too
         self._handed_in_at = seconds + microseconds / 1e6
         answers = self._auth.submit(items)
@@ -100,9 +108,13 @@ class Watch:
         since = self._handed_in_at if answer == "queued" else 0.0
         auth = self._find(self._auth, item.item_id, since)
         jobs: list[str] = auth.record.get("jobs", []) if auth.place is Place.RESULT else []
-        since = _finished_at(auth.record)
+        since = 0.0 if answer == "already_done" else _finished_at(auth.record)
         return SeenUrl(
-            url=item.url, answer=answer, auth=auth, jobs=tuple(self._find(self._dl, job, since) for job in jobs)
+            url=item.url,
+            answer=answer,
+            auth=auth,
+            jobs=tuple(self._find(self._dl, job, since) for job in jobs),
+            publish=self._find(self._publish, item.item_id, since) if jobs else None,
         )
 
     def _find(self, queue: Queue, item_id: str, since: float) -> Seen:

@@ -15,9 +15,11 @@ from include.ytdlp_ops.hooks.redis_queue import DEFAULT_REDIS_CONN_ID, RedisQueu
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from include.ytdlp_ops.downloading.profiles import Destination, Profiles
     from include.ytdlp_ops.queues.queue import Queue
     from include.ytdlp_ops.settings import Settings
     from include.ytdlp_ops.stages.running import Ended, RunningItem
+    from include.ytdlp_ops.stages.working import Runner
     from include.ytdlp_ops.storage.info_store import InfoStore
 
 
@@ -83,7 +85,11 @@ class WorkOnItemOperator(BaseOperator):
             )
         except LeaseLost as error:
             raise AirflowSkipException(f"superseded: {error}") from None
+        self.after(ended, settings, queue, runner)
         return self._told(item_id, ended)
+
+    def after(self, ended: Ended, settings: Settings, queue: Queue, runner: Runner) -> None:
+        """What else the run does when its item has ended."""
 
     def on_kill(self) -> None:
         """Called at SIGTERM: end the work here and now, so that the item is handed back before SIGKILL."""
@@ -135,12 +141,13 @@ class AuthenticateUrlOperator(WorkOnItemOperator):
         from include.ytdlp_ops.stages.auth import run_auth
 
         with OpsServerHook(self.ops_server_conn_id).get_conn() as server:
-            return run_auth(running, server=server, store=self.info_store(settings, queue), settings=settings)
+            store = self.info_store(settings, queue)
+            return run_auth(running, server=server, store=store, settings=settings, profiles=profiles_of(settings))
 
 
 class DownloadFormatOperator(WorkOnItemOperator):
     """
-    Download one format and place the verified file.
+    Download one format and put the verified file into staging; publish the video if it was its last.
 
     Parameters are those of :class:`WorkOnItemOperator`; `url` is not used: a format job is made by auth alone.
     """
@@ -151,12 +158,60 @@ class DownloadFormatOperator(WorkOnItemOperator):
         """Download through the egress that extracted, verify, place."""
         from include.ytdlp_ops.stages.dl import run_dl
 
-        return run_dl(running, store=self.info_store(settings, queue), settings=settings)
+        store = self.info_store(settings, queue)
+        return run_dl(running, store=store, settings=settings, profiles=profiles_of(settings))
+
+    def after(self, ended: Ended, settings: Settings, queue: Queue, runner: Runner) -> None:
+        """Publish in place what this end has claimed; if that fails, its record in publish says why."""
+        from include.ytdlp_ops.errors import LeaseLost
+        from include.ytdlp_ops.queues.queue import Queue
+        from include.ytdlp_ops.stages.cleaning import clean_leftovers
+        from include.ytdlp_ops.stages.working import work_on
+
+        clean_leftovers(queue, settings)
+        self._tell_ops_server(ended)
+        if not ended.publishes:
+            return
+        publish = Queue(queue.client, "publish", queue_base=queue.keys.queue_base)
+        work = partial(publish_item, store=self.info_store(settings, queue), settings=settings)
+        video = ended.publishes["id"]
+        try:
+            published = work_on(publish, video, ended.publishes["token"], work, runner=runner)
+        except LeaseLost as error:
+            self.log.warning("publish went to another run: %s", error)
+        else:
+            self.log.info("publish %s: %s %s", video, published.place or "handed back", published.message)
+
+    def _tell_ops_server(self, ended: Ended) -> None:
+        """What the egress met later counts for its health; a server that does not listen changes nothing."""
+        from include.ytdlp_ops.errors import OpsServerError
+
+        if not ended.egress or ended.code is None:
+            return
+        try:
+            with OpsServerHook(self.ops_server_conn_id).get_conn() as server:
+                server.outcome(ended.egress, ended.code, account=ended.account, stage=self.stage)
+        except OpsServerError as error:
+            self.log.warning("the ops server was not told: %s", error)
+
+
+class PublishVideoOperator(WorkOnItemOperator):
+    """
+    Merge a video's formats, write its sidecars, and move all to the destination.
+
+    Parameters are those of :class:`WorkOnItemOperator`; `url` is not used: the join alone makes publish items.
+    """
+
+    stage = "publish"
+
+    def work(self, running: RunningItem, settings: Settings, queue: Queue) -> Ended:
+        """Merge, publish, verify there, delete staging."""
+        return publish_item(running, store=self.info_store(settings, queue), settings=settings)
 
 
 class ArchiveUrlOperator(WorkOnItemOperator):
     """
-    Do it all in one run: auth, and every wanted format.
+    Do it all in one run: auth, every wanted format, and publish.
 
     Parameters are those of :class:`WorkOnItemOperator`.
     """
@@ -164,8 +219,36 @@ class ArchiveUrlOperator(WorkOnItemOperator):
     stage = "v01"
 
     def work(self, running: RunningItem, settings: Settings, queue: Queue) -> Ended:  # noqa: ARG002 - as the others
-        """Extract by the ops server, download, verify and place every wanted format."""
+        """Extract by the ops server, download, verify, merge and publish."""
         from include.ytdlp_ops.stages.v01 import run_v01
 
         with OpsServerHook(self.ops_server_conn_id).get_conn() as server:
-            return run_v01(running, server=server, settings=settings)
+            return run_v01(
+                running, server=server, settings=settings, profiles=profiles_of(settings), opener=open_place
+            )
+
+
+def publish_item(running: RunningItem, *, store: InfoStore, settings: Settings) -> Ended:
+    """The stage publish, with Airflow's connections for its destinations."""
+    from include.ytdlp_ops.stages.publish import run_publish
+
+    return run_publish(running, store=store, settings=settings, profiles=profiles_of(settings), opener=open_place)
+
+
+def profiles_of(settings: Settings) -> Profiles:
+    """The profiles of this host."""
+    from include.ytdlp_ops.downloading.profile_files import load_profiles
+
+    return load_profiles(settings.profiles_file)
+
+
+def open_place(destination: Destination) -> Any:
+    """The path that a destination names; credentials come from its Airflow connection, if it has one."""
+    from include.ytdlp_ops.storage.publishing.destinations import open_destination
+
+    if not destination.conn_id:
+        return open_destination(destination.path, destination.options)
+    from airflow.sdk import ObjectStoragePath
+
+    options: dict[str, Any] = dict(destination.options)
+    return ObjectStoragePath(destination.path, conn_id=destination.conn_id, **options)

@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.ytdlp_ops.codes import Code, Outcome
+from include.ytdlp_ops.downloading.extras import sources_of_extras
 from include.ytdlp_ops.downloading.infos import cut_to_format
+from include.ytdlp_ops.downloading.profiles import Live, Profile, Profiles, check_quality
 from include.ytdlp_ops.downloading.selecting import WantedFormat, select_formats
 from include.ytdlp_ops.errors import DownloadFailed, LeaseLost, Refusal
-from include.ytdlp_ops.models import FormatItem, UrlItem
-from include.ytdlp_ops.ops_server.client import ExtractedInfo, OpsServerClient
+from include.ytdlp_ops.models import FormatItem, PublishItem, UrlItem
+from include.ytdlp_ops.ops_server.client import ExtractedInfo, OpsServerClient, version_mismatch
+from include.ytdlp_ops.queues.groups import Group
 from include.ytdlp_ops.queues.keys import Stage
 from include.ytdlp_ops.settings import Settings
 from include.ytdlp_ops.stages.running import Ended, RunningItem
 from include.ytdlp_ops.storage.info_store import InfoStore
+from include.ytdlp_ops.storage.publishing.public_infos import public_info
 
 LIVE_AGAIN_SECONDS = 3600.0
 
@@ -25,6 +29,7 @@ class Extracted:
 
     answer: ExtractedInfo
     wanted: list[WantedFormat]
+    low_quality: str | None = None
 
     @property
     def extractor(self) -> str:
@@ -44,16 +49,17 @@ class Extracted:
             "account": self.answer.account,
             "client": self.answer.client,
             "expires_at": self.answer.expires_at,
-            "warnings": list(self.answer.warnings)[:20],
+            "warnings": [*self.answer.warnings[:20], *filter(None, [version_mismatch(self.answer)])],
             "extractor": self.extractor,
             "video_id": self.video_id,
             "title": info.get("title"),
             "duration": info.get("duration"),
             "live_status": info.get("live_status"),
+            "low_quality": self.low_quality,
         }
 
 
-def extract(item: UrlItem, server: OpsServerClient, settings: Settings) -> Extracted:
+def extract(item: UrlItem, server: OpsServerClient, settings: Settings, profiles: Profiles) -> Extracted:
     """
     Ask the ops server for an info, and choose the formats.
 
@@ -61,39 +67,60 @@ def extract(item: UrlItem, server: OpsServerClient, settings: Settings) -> Extra
     :raises OpsServerUnavailable: if there was no answer to go by.
     :raises Refusal: if it is live now, or holds none of the formats.
     """
-    answer = server.info(item.url, tags=item.tags)
-    if answer.info.get("live_status") == "is_live":
-        raise Refusal(
-            Code.UPCOMING,
-            "it is live now; it will be archived when it has ended",
-            retry_after=LIVE_AGAIN_SECONDS,
-            egress=answer.egress,
-            account=answer.account,
-        )
+    profile = profiles.get(item.profile)
+    selector = item.formats or (settings.formats if item.profile is None else None) or profile.formats
+    answer = server.info(item.url, tags=item.tags, formats=selector)
+    if answer.info.get("live_status") == "is_live" and profile.live is not Live.RECORD:
+        raise _is_live(profile, answer)
     try:
-        wanted = select_formats(answer.info, item.formats or settings.formats)
+        wanted = select_formats(answer.info, selector, profile.selection_options)
+        low_quality = check_quality(profile, wanted)
     except DownloadFailed as error:
         raise _none_wanted(error, answer) from None
-    return Extracted(answer=answer, wanted=wanted)
+    return Extracted(answer=answer, wanted=wanted, low_quality=low_quality)
 
 
-def run_auth(running: RunningItem, *, server: OpsServerClient, store: InfoStore, settings: Settings) -> Ended:
-    """Extract, put each format's info into the store, and push the format jobs with the result."""
+def run_auth(
+    running: RunningItem, *, server: OpsServerClient, store: InfoStore, settings: Settings, profiles: Profiles
+) -> Ended:
+    """Extract, put the infos into the store, and push the format jobs, and their group, with the result."""
     item = running.item
     assert isinstance(item, UrlItem)
-    extracted = extract(item, server, settings)
+    extracted = extract(item, server, settings, profiles)
     jobs = [_job(item, extracted, wanted, store, running.token) for wanted in extracted.wanted]
-    result = {**extracted.facts(), "jobs": [job.item_id for job in jobs]}
+    made = [job.item_id for job in jobs]
+    group = _group(item, extracted, made, store, running.token)
     try:
         return running.done(
-            result,
+            {**extracted.facts(), "jobs": made},
             push=[(Stage.DL, job) for job in jobs],
-            summary={"id": item.item_id, "jobs": result["jobs"], "egress": extracted.answer.egress},
+            group=group,
+            summary={"id": item.item_id, "jobs": made, "egress": extracted.answer.egress},
         )
     except LeaseLost:
-        for job in jobs:
-            store.delete(job.info_json_path)
+        for uri in (*(job.info_json_path for job in jobs), group.item and group.item.info_json_path):
+            if uri:
+                store.delete(uri)
         raise
+
+
+def _group(item: UrlItem, extracted: Extracted, made: list[str], store: InfoStore, token: str) -> Group:
+    """The video as it will be published: the formats of this run, and those of earlier ones that it refreshes."""
+    answer = extracted.answer
+    before = [f"{extracted.extractor}:{extracted.video_id}:{format_id}" for format_id in item.wanted]
+    sources = {**public_info(answer.info, [each.format_id for each in extracted.wanted])}
+    sources["extras"] = sources_of_extras(answer.info)
+    name = f"{extracted.extractor}:{extracted.video_id}:{token}"
+    publish = PublishItem(
+        **{**_carried(item), "formats": None if item.refresh else item.formats},
+        url=item.url,
+        jobs=list(dict.fromkeys([*before, *made])),
+        extractor=extracted.extractor,
+        video_id=extracted.video_id,
+        info_json_path=store.put(name, sources, proxy=answer.proxy, expires_at=None),
+    )
+    gone = [job for job in item.refresh if job not in made]
+    return Group(video=item.item_id, item=publish, gone=gone)
 
 
 def _job(item: UrlItem, extracted: Extracted, wanted: WantedFormat, store: InfoStore, token: str) -> FormatItem:
@@ -115,14 +142,23 @@ def _job(item: UrlItem, extracted: Extracted, wanted: WantedFormat, store: InfoS
         bytes=wanted.bytes,
         duration=wanted.duration,
         group=item.item_id,
-        wanted=[each.format_id for each in extracted.wanted],
+        wanted=list(dict.fromkeys([*item.wanted, *(each.format_id for each in extracted.wanted)])),
     )
 
 
 def _carried(item: UrlItem) -> dict[str, Any]:
     """What goes on from the URL to its formats: everything but the URL's own fields."""
-    own = {"url", "formats", "priority", "submitted_at"}
+    own = {"url", "formats", "priority", "submitted_at", "refresh", "wanted"}
     return {key: value for key, value in item.model_dump(exclude_none=True).items() if key not in own}
+
+
+def _is_live(profile: Profile, answer: ExtractedInfo) -> Refusal:
+    """What the profile makes of a video that is live now."""
+    egress, account = answer.egress, answer.account
+    if profile.live is Live.SKIP:
+        return Refusal(Code.IS_LIVE, "it is live now, and the profile skips those", egress=egress, account=account)
+    said = "it is live now; it will be archived when it has ended"
+    return Refusal(Code.UPCOMING, said, retry_after=LIVE_AGAIN_SECONDS, egress=egress, account=account)
 
 
 def _none_wanted(error: DownloadFailed, answer: ExtractedInfo) -> Refusal:

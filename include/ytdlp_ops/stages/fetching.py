@@ -1,4 +1,4 @@
-"""One format from its info to a verified file in the output directory: shared by dl and v01."""
+"""One format from its info to a verified file in staging: shared by dl and v01."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from include.ytdlp_ops.downloading.directories import check_space, directory_for, discard, distrust, take_over
 from include.ytdlp_ops.downloading.infos import cut_to_format
+from include.ytdlp_ops.downloading.profiles import Profile
 from include.ytdlp_ops.downloading.runner import Progress, download_format
 from include.ytdlp_ops.downloading.verifying import sha256, verify
 from include.ytdlp_ops.errors import DownloadFailed
@@ -23,6 +24,7 @@ def fetch(
     proxy: str | None,
     expected_bytes: int | None,
     settings: Settings,
+    profile: Profile,
 ) -> dict[str, Any]:
     """
     Download, verify and place one format.
@@ -30,6 +32,7 @@ def fetch(
     :param info: a loaded info that holds the format.
     :param proxy: the egress that extracted.
     :param expected_bytes: exact size, if one was promised.
+    :param profile: how to download.
     :returns: what the record says of the file: path, bytes, sha256, codecs, duration.
     :raises DownloadFailed: with the reason.
     :raises LeaseLost: if another worker has the item now; no file was moved then.
@@ -59,6 +62,8 @@ def fetch(
         directory=directory,
         proxy=proxy,
         ca_file=settings.ca_file,
+        transfer=profile.transfer,
+        reserve_bytes=settings.reserve_bytes,
         on_progress=on_progress,
         should_stop=running.lost,
     )
@@ -76,7 +81,7 @@ def fetch(
     digest = sha256(path)
     name = safe_name(str(cut.get("title") or cut["id"]), str(cut["id"]), format_id, path.suffix.lstrip("."))
     running.confirm()
-    placed = place(path, settings.output_dir, name)
+    placed = place(path, settings.staging_dir, name)
     discard(directory)
     video = next((stream for stream in facts.streams if stream.kind == "video"), None)
     return {
@@ -84,6 +89,7 @@ def fetch(
         "path": str(placed),
         "bytes": facts.bytes,
         "sha256": digest,
+        "language": wanted.get("language"),
         "container": facts.container,
         "duration": facts.duration,
         "video_codec": facts.video_codec,

@@ -12,8 +12,9 @@ from typing import Any, Self
 
 from include.ytdlp_ops.codes import Code, Outcome
 from include.ytdlp_ops.errors import CancelRequested, LeaseLost, QueueError, Refusal
-from include.ytdlp_ops.models import Item
+from include.ytdlp_ops.models import FormatItem, Item, UrlItem
 from include.ytdlp_ops.queues.backoff import MAX_ATTEMPTS, backoff_seconds
+from include.ytdlp_ops.queues.groups import Group
 from include.ytdlp_ops.queues.keys import Place, Stage
 from include.ytdlp_ops.queues.limits import Limits
 from include.ytdlp_ops.queues.queue import Queue
@@ -21,6 +22,8 @@ from include.ytdlp_ops.queues.records import Record
 
 log = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 20.0
+UNCHANGING = (Code.BAD_INPUT, Code.INCOMPLETE)
+"""Failures that another attempt at the same item can't change."""
 DEFER_SECONDS = 3600.0
 HOST_AGAIN_SECONDS = 600.0
 LONGEST_WAIT_SECONDS = 120.0
@@ -39,12 +42,18 @@ class Ended:
     :param code: why, unless it is done.
     :param message: for people.
     :param summary: ids and counts, small enough for XCom.
+    :param publishes: the publish item that this end has claimed for its own run.
+    :param egress: the way out that met the refusal.
+    :param account: the account that met it.
     """
 
     place: Place | None
     code: Code | None = None
     message: str = ""
     summary: dict[str, Any] | None = None
+    publishes: dict[str, Any] | None = None
+    egress: str | None = None
+    account: str | None = None
 
 
 class RunningItem:
@@ -99,17 +108,29 @@ class RunningItem:
 
     # -- its end ---------------------------------------------------------------------------------------------
     def done(
-        self, result: Record, *, push: Sequence[tuple[Stage, Item]] = (), summary: Record | None = None
+        self,
+        result: Record,
+        *,
+        push: Sequence[tuple[Stage, Item]] = (),
+        group: Group | None = None,
+        summary: Record | None = None,
     ) -> Ended:
         """Record what the stage made, and push what comes next in the same step."""
-        self.queue.finish(self.record, Place.RESULT, result, push=push)
-        return Ended(place=Place.RESULT, summary=summary or {})
+        claimed = self.queue.finish(self.record, Place.RESULT, result, push=push, group=group)
+        return Ended(place=Place.RESULT, summary=summary or {}, publishes=claimed)
 
-    def refused(self, refusal: Refusal) -> Ended:
-        """Record why the item was not done, by what its reason means for it."""
+    def refused(
+        self, refusal: Refusal, *, push: Sequence[tuple[Stage, Item]] = (), more: Record | None = None
+    ) -> Ended:
+        """
+        Record why the item was not done, by what its reason means for it.
+
+        :param push: what is to be done instead; pushed in the same step.
+        :param more: what else the record says.
+        """
         place, due_in_seconds = self._consequence(refusal)
         retryable = due_in_seconds is not None
-        outcome = {
+        outcome: Record = {
             "code": refusal.code,
             "reason": refusal.code,
             "outcome": refusal.outcome,
@@ -119,8 +140,25 @@ class RunningItem:
             "retryable": retryable,
         }
         due_in_ms = None if due_in_seconds is None else round(due_in_seconds * 1000)
-        self.queue.finish(self.record, place, outcome, due_in_ms=due_in_ms)
-        return Ended(place=place, code=refusal.code, message=refusal.message)
+        group = None if retryable else self._group()
+        self.queue.finish(
+            self.record, place, {**outcome, **(more or {})}, due_in_ms=due_in_ms, push=push, group=group
+        )
+        return Ended(
+            place=place,
+            code=refusal.code,
+            message=refusal.message,
+            egress=outcome["egress"],
+            account=outcome["account"],
+        )
+
+    def _group(self) -> Group | None:
+        """The video that must not wait for this item any more."""
+        if isinstance(self.item, FormatItem) and self.item.group:
+            return Group(video=self.item.group)
+        if self.queue.stage is Stage.AUTH and isinstance(self.item, UrlItem) and self.item.refresh:
+            return Group(video=self.item.item_id, gone=self.item.refresh)
+        return None
 
     def hand_back(self, message: str, *, not_host: str | None = None) -> Ended:
         """
@@ -159,7 +197,7 @@ class RunningItem:
             return Place.SKIPPED, None
         if refusal.outcome in (Outcome.DEFER, Outcome.OPERATOR):
             return Place.DEFERRED, refusal.retry_after or DEFER_SECONDS
-        if self.item.attempt >= self._max_attempts:
+        if refusal.code in UNCHANGING or self.item.attempt >= self._max_attempts:
             return Place.FAIL, None
         return Place.FAIL, backoff_seconds(self.item.attempt, retry_after=refusal.retry_after)
 

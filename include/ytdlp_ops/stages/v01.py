@@ -1,30 +1,49 @@
-"""The stage v01: auth and every wanted format in one run."""
+"""The stage v01: auth, every wanted format and publish in one run."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from include.ytdlp_ops.downloading.extras import sources_of_extras
+from include.ytdlp_ops.downloading.profiles import Profiles
 from include.ytdlp_ops.models import UrlItem
 from include.ytdlp_ops.ops_server.client import OpsServerClient
 from include.ytdlp_ops.settings import Settings
 from include.ytdlp_ops.stages.auth import extract
 from include.ytdlp_ops.stages.fetching import fetch
+from include.ytdlp_ops.stages.publish import Opener, publish_files
 from include.ytdlp_ops.stages.running import Ended, RunningItem
+from include.ytdlp_ops.storage.info_store import StoredInfo
+from include.ytdlp_ops.storage.publishing.public_infos import public_info
 
 
-def run_v01(running: RunningItem, *, server: OpsServerClient, settings: Settings) -> Ended:
-    """Extract, then download, verify and place each wanted format; one record for all of them."""
+def run_v01(
+    running: RunningItem, *, server: OpsServerClient, settings: Settings, profiles: Profiles, opener: Opener
+) -> Ended:
+    """Extract, download and verify each wanted format, merge and publish; one record for all of it."""
     item = running.item
     assert isinstance(item, UrlItem)
-    extracted = extract(item, server, settings)
-    files = [
+    extracted = extract(item, server, settings, profiles)
+    answer, profile = extracted.answer, profiles.get(item.profile)
+    formats = [
         fetch(
             running,
-            extracted.answer.info,
+            answer.info,
             wanted.format_id,
-            proxy=extracted.answer.proxy,
+            proxy=answer.proxy,
             expected_bytes=wanted.bytes,
             settings=settings,
+            profile=profile,
         )
         for wanted in extracted.wanted
     ]
-    summary = {"id": item.item_id, "paths": [made["path"] for made in files]}
-    return running.done({**extracted.facts(), "files": files}, summary=summary)
+    info = public_info(answer.info, [wanted.format_id for wanted in extracted.wanted])
+    stored = StoredInfo({**info, "extras": sources_of_extras(answer.info)}, answer.proxy)
+    published = publish_files(running, formats, stored=stored, settings=settings, profiles=profiles, opener=opener)
+    ended = running.done(
+        {**extracted.facts(), **published, "formats_made": [made["format_id"] for made in formats]},
+        summary={"id": item.item_id, "path": published["path"], "bytes": published["bytes"]},
+    )
+    for made in formats:
+        Path(made["path"]).unlink(missing_ok=True)
+    return ended

@@ -94,7 +94,7 @@ def as_refusal(error: Exception) -> Refusal:
     if isinstance(error, OpsServerUnavailable):
         return Refusal(Code.OPS_SERVER_UNAVAILABLE, str(error))
     if isinstance(error, BadInput):
-        return Refusal(Code.BAD_URL, str(error))
+        return Refusal(Code.BAD_INPUT, str(error))
     if isinstance(error, ConfigurationError):
         return Refusal(Code.CONFIGURATION, str(error))
     where = traceback.extract_tb(error.__traceback__)[-1]

@@ -37,6 +37,7 @@ class Code(StrEnum):
     MEDIA_403 = "media_403"
     MEDIA_GONE = "media_gone"
     FORMAT_MISSING = "format_missing"
+    IS_LIVE = "is_live"
     # not yet
     UPCOMING = "upcoming"
     NOT_LIVE = "not_live"
@@ -62,6 +63,7 @@ class Code(StrEnum):
     UNKNOWN = "unknown"
     OPS_SERVER_UNAVAILABLE = "ops_server_unavailable"
     STALLED = "stalled"
+    INCOMPLETE = "incomplete"
     # this host
     DISK = "disk"
     LOCAL_IO = "local_io"
@@ -94,6 +96,7 @@ _BY_OUTCOME: dict[Outcome, tuple[Code, ...]] = {
         Code.MEDIA_403,
         Code.MEDIA_GONE,
         Code.FORMAT_MISSING,
+        Code.IS_LIVE,
         Code.CANCELLED,
     ),
     Outcome.DEFER: (Code.UPCOMING, Code.NOT_LIVE, Code.LIMITED),
@@ -119,6 +122,7 @@ _BY_OUTCOME: dict[Outcome, tuple[Code, ...]] = {
         Code.UNKNOWN,
         Code.OPS_SERVER_UNAVAILABLE,
         Code.STALLED,
+        Code.INCOMPLETE,
         Code.BAD_INPUT,
     ),
     Outcome.OPERATOR: (

@@ -98,16 +98,118 @@ def sweeping_params() -> dict[str, Param]:
 
 
 def queues_params() -> dict[str, Param]:
-    """The form of the management DAG."""
+    """The form of the management DAG: the fields of `queues.asking.Request`."""
+    looking = ["inspect", "list", "show"]
+    changing = ["requeue", "cancel", "move", "clear", "export", "import", "pause", "resume", "doctor"]
+    places = ["inbox", "progress", "result", "fail", "skipped", "deferred"]
     return {
-        "action": Param("inspect", enum=["inspect", "requeue"], title="Action"),
-        "stage": Param("auth", enum=["v01", "auth", "dl", "publish"], title="Stage", description="For requeue."),
-        "source": Param(
-            "fail", enum=["fail", "skipped", "deferred", "result"], title="From", description="For requeue."
+        "action": Param("inspect", enum=[*looking, *changing], title="Action"),
+        "stage": Param("all", enum=["all", "v01", "auth", "dl", "publish"], title="Stage"),
+        "source": Param("fail", enum=places, title="Where the items are"),
+        "target": Param("skipped", enum=["result", "fail", "skipped"], title="To", description="For move."),
+        "item": _text("Item", "For show and cancel: a URL, a YouTube id or an item id.", 2048),
+        **_filter_params(),
+        "limit": Param(
+            1000, type="integer", minimum=1, title="Limit", description="Most items to list or to change."
         ),
-        "limit": Param(1000, type="integer", minimum=1, title="Limit", description="Most items to requeue."),
+        "cursor": Param(
+            "0", type="string", pattern="^[0-9]+$", title="Cursor", description="For list: where the last ended."
+        ),
+        "file": _text("File", "Of list, clear, export, import: a bare name, or a URI of object storage.", 1024),
+        "file_format": Param("jsonl", enum=["jsonl", "csv"], title="File format", description="Of list."),
+        "confirm": _text("Confirm", "For clear: the name of the key that is to be emptied."),
+        "because": _text("Because", "Kept with what is cancelled, moved or paused."),
         "dry_run": Param(
-            True, type="boolean", title="Dry run", description="Say what would be moved, and move nothing."
+            True, type="boolean", title="Dry run", description="Say what would be done, and change nothing."
+        ),
+        "queue_base": _QUEUE_BASE,
+    }
+
+
+def _filter_params() -> dict[str, Param]:
+    return {
+        "code": _text("Code", "Filter: the record's code, like bot_check."),
+        "reason": _text("Reason", "Filter: text in the record's reason or message."),
+        "url_pattern": _text("URL pattern", "Filter: a regular expression that is found in the URL or id.", 500),
+        "host": _text("Host", "Filter: who worked on it."),
+        "egress": _text("Egress", "Filter: the egress that it used."),
+        "tag": _text("Tag", "Filter: one of its tags."),
+        "older_than_hours": _hours("Older than (hours)", "Filter: its last step was longer ago."),
+        "newer_than_hours": _hours("Newer than (hours)", "Filter: its last step was not as long ago."),
+    }
+
+
+def _text(title: str, description: str, longest: int = 200) -> Param:
+    return Param(None, type=["null", "string"], maxLength=longest, title=title, description=description)
+
+
+def _hours(title: str, description: str) -> Param:
+    return Param(None, type=["null", "number"], minimum=0, title=title, description=description)
+
+
+def ops_server_params() -> dict[str, Param]:
+    """The form of the ops server's management DAG."""
+    return {
+        "action": Param("list", enum=["list", "ban", "unban", "reset", "test"], title="Action"),
+        "kind": Param("egress", enum=["egress", "account"], title="Of what"),
+        "name": Param(
+            None, type=["null", "string"], maxLength=64, title="Name", description="Which one; not for list."
+        ),
+        "reason": Param(
+            None, type=["null", "string"], maxLength=128, title="Reason", description="Of a ban, for people."
+        ),
+        "url": Param(
+            None, type=["null", "string"], maxLength=2048, title="URL", description="For test: what to extract."
+        ),
+    }
+
+
+def ledger_params() -> dict[str, Param]:
+    """The form of the ledger's DAG."""
+    reports = ["throughput", "times", "failures", "retries", "destinations", "jobs"]
+    return {
+        "action": Param("archive", enum=["archive", "report"], title="Action"),
+        "keep_hours": Param(
+            168,
+            type="number",
+            minimum=1,
+            title="Keep in Redis (hours)",
+            description="Of an older result Redis keeps only that it is done; an older skip it forgets.",
+        ),
+        "retention_days": Param(
+            None,
+            type=["null", "number"],
+            minimum=1,
+            title="Keep in SQL (days)",
+            description="Older rows are deleted; empty: none.",
+        ),
+        "everything": Param(
+            False,
+            type="boolean",
+            title="Look at everything",
+            description="Also at what was archived before: after a loss in SQL.",
+        ),
+        "report": Param("all", enum=["all", *reports], title="Report"),
+        "since_hours": Param(168, type="number", minimum=1, title="Report on the last (hours)"),
+        "chart": Param(None, enum=[None, "png", "svg"], title="Picture", description="Of each report."),
+        "queue_base": _QUEUE_BASE,
+    }
+
+
+def intake_params() -> dict[str, Param]:
+    """The form of the intake."""
+    return {
+        "stage": Param("auth", enum=["auth", "v01"], title="Stage", description="Whose inbox rows go into."),
+        "until": Param(
+            "dl", enum=["dl", "publish"], title="Done after", description="The stage whose end is a row's end."
+        ),
+        "most": Param(5000, type="integer", minimum=1, title="Most", description="Rows taken in one run."),
+        "most_waiting": Param(
+            100_000,
+            type="integer",
+            minimum=1,
+            title="Most waiting",
+            description="No row is taken while so many items wait in the inbox.",
         ),
         "queue_base": _QUEUE_BASE,
     }

@@ -17,8 +17,13 @@ DAG_IDS = {
     "ytdlp_ops_v02_worker_per_url_auth",
     "ytdlp_ops_v02_dispatcher_dl",
     "ytdlp_ops_v02_worker_per_url_dl",
+    "ytdlp_ops_v02_dispatcher_publish",
+    "ytdlp_ops_v02_worker_per_url_publish",
+    "ytdlp_mgmt_ops_server",
     "ytdlp_mgmt_queues",
     "ytdlp_mgmt_sweeper",
+    "ytdlp_mgmt_ledger",
+    "ytdlp_ops_intake",
 }
 DAG_FILES = sorted(ROOT.glob("dags/*.py"))
 
@@ -75,6 +80,7 @@ def test_workers_are_routed_to_the_queues_of_their_stage(dag_bag: dict[str, Any]
         "ytdlp_ops_v01_worker_per_url": "ytdlp-dl",
         "ytdlp_ops_v02_worker_per_url_auth": "ytdlp-auth",
         "ytdlp_ops_v02_worker_per_url_dl": "ytdlp-dl",
+        "ytdlp_ops_v02_worker_per_url_publish": "ytdlp-publish",
     }
 
 

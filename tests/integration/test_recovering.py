@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.ytdlp_ops.operators.recovering import ManageQueuesOperator, SweepQueuesOperator
+from include.ytdlp_ops.dag_shapes import ledger_params, queues_params
+from include.ytdlp_ops.ledger.charts import FORMATS
+from include.ytdlp_ops.ledger.reporting import REPORTS
+from include.ytdlp_ops.operators.managing import ManageQueuesOperator
+from include.ytdlp_ops.operators.recovering import SweepQueuesOperator
+from include.ytdlp_ops.queues.asking import WHERE, Request
 from include.ytdlp_ops.queues.keys import Place, Stage
+from include.ytdlp_ops.queues.managing import ACTIONS
 from include.ytdlp_ops.queues.queue import Queue
 from tests.servers import Valkey
 
@@ -27,8 +33,10 @@ def auth(redis_client: Redis, valkey: Valkey, monkeypatch: pytest.MonkeyPatch) -
 
 
 def manage(**fields: Any) -> dict[str, Any]:
-    given = {"stage": "auth", "source": "fail", "limit": 1000, "pretend": "True", "queue_base": "", **fields}
-    return ManageQueuesOperator(task_id="manage_queues", **given).execute(CONTEXT)
+    """Fill the form in and send it off."""
+    form = {name: param.value for name, param in queues_params().items()}
+    context: Any = {"params": {**form, "stage": "auth", **fields}}
+    return ManageQueuesOperator(task_id="manage_queues").execute(context)
 
 
 def failed(queue: Queue, element: str, **outcome: Any) -> None:
@@ -41,10 +49,20 @@ def failed(queue: Queue, element: str, **outcome: Any) -> None:
 def test_inspect_counts_every_key_of_every_stage(auth: Queue) -> None:
     auth.submit([URL])
 
-    counted = manage(action="inspect")
+    counted = manage(action="inspect", stage="all")
 
     assert set(counted) == {"v01", "auth", "dl", "publish"}
-    assert counted["auth"]["inbox"] == 1
+    assert counted["auth"]["places"]["inbox"]["depth"] == 1
+
+
+def test_the_forms_offer_what_there_is() -> None:
+    form, ledger = queues_params(), ledger_params()
+
+    assert set(form) == set(Request.model_fields)
+    assert form["action"].schema["enum"] == list(ACTIONS)
+    assert form["source"].schema["enum"] == list(WHERE)
+    assert ledger["report"].schema["enum"] == ["all", *REPORTS]
+    assert ledger["chart"].schema["enum"] == [None, *FORMATS]
 
 
 def test_a_requeue_is_a_dry_run_unless_told_otherwise(auth: Queue) -> None:
@@ -52,16 +70,16 @@ def test_a_requeue_is_a_dry_run_unless_told_otherwise(auth: Queue) -> None:
 
     counted = manage(action="requeue")
 
-    assert counted == {"moved": 0, "would_move": 1}
+    assert counted == {"dry_run": True, "requeue": 1, "first": [URL]}
     assert auth.depths()["fail"] == 1
 
 
 def test_a_requeued_item_waits_again_from_its_first_attempt(auth: Queue) -> None:
     failed(auth, json.dumps({"url": URL, "attempt": 5}))
 
-    counted = manage(action="requeue", pretend="False")
+    counted = manage(action="requeue", dry_run=False)
 
-    assert counted == {"moved": 1, "would_move": 0}
+    assert counted == {"dry_run": False, "requeue": 1, "first": [URL]}
     assert auth.claim(1).records[0]["attempt"] == 1
 
 
@@ -77,7 +95,7 @@ def test_formats_are_requeued_by_way_of_auth(auth: Queue) -> None:
     for format_id in ("299", "140"):
         failed(dl, json.dumps({**job, "format_id": format_id}))
 
-    manage(action="requeue", stage="dl", pretend="False")
+    manage(action="requeue", stage="dl", dry_run=False)
 
     assert {place: depth for place, depth in dl.depths().items() if depth} == {}
     (record,) = auth.claim(5).records
@@ -97,7 +115,7 @@ def test_a_wrong_value_is_refused_before_anything_changes(auth: Queue, fields: d
     failed(auth, URL)
 
     with pytest.raises(AirflowFailException, match=named):
-        manage(**{"pretend": "False", **fields})
+        manage(**{"dry_run": False, **fields})
 
     assert auth.depths()["fail"] == 1
 

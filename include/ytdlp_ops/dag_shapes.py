@@ -201,7 +201,10 @@ def intake_params() -> dict[str, Param]:
     return {
         "stage": Param("auth", enum=["auth", "v01"], title="Stage", description="Whose inbox rows go into."),
         "until": Param(
-            "dl", enum=["dl", "publish"], title="Done after", description="The stage whose end is a row's end."
+            "publish",
+            enum=["dl", "publish"],
+            title="Done after",
+            description="The stage whose end is a row's end.",
         ),
         "most": Param(5000, type="integer", minimum=1, title="Most", description="Rows taken in one run."),
         "most_waiting": Param(

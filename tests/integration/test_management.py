@@ -20,7 +20,7 @@ from include.ytdlp_ops.queues.keys import Place, Stage
 from include.ytdlp_ops.queues.listing import first_page
 from include.ytdlp_ops.queues.managing import ACTIONS, perform
 from include.ytdlp_ops.queues.queue import Queue
-from include.ytdlp_ops.queues.remembering import attempts_key, set_archived_until
+from include.ytdlp_ops.queues.remembering import set_archived_until
 from tests.killed import is_killed_at
 from tests.queueing import URL, begun, claimed, everything, failed, format_job, inbox_of, record_in, url_of, where
 from tests.servers import Valkey
@@ -219,13 +219,13 @@ def test_an_item_that_ended_again_meanwhile_is_not_requeued(queue: Queue, desk: 
 def test_a_requeue_keeps_the_failed_attempt_for_a_ledger_that_is_at_work(queue: Queue, desk: Desk) -> None:
     many_failed(queue, 1)
     desk.does("requeue")
-    assert queue.client.hlen(attempts_key(queue.keys)) == 0
+    assert queue.client.hlen(queue.keys.attempts) == 0
 
     set_archived_until(queue, 1)
     many_failed(queue, 1)
     desk.does("requeue")
 
-    (raw,) = queue.client.hvals(attempts_key(queue.keys))  # type: ignore[misc]  # typed as awaitable too
+    (raw,) = queue.client.hvals(queue.keys.attempts)  # type: ignore[misc]  # typed as awaitable too
     assert json.loads(raw)["code"] == "network"
 
 

@@ -19,6 +19,7 @@ from include.ytdlp_ops.queues.keys import Place
         (Place.FAIL, "proxy", "proxy"),
         (Place.FAIL, Code.HTTP_403, "forbidden"),
         (Place.SKIPPED, Code.UNAVAILABLE_UNEXPLAINED, "ok"),
+        (Place.SKIPPED, Code.MEDIA_403, "forbidden"),
         (Place.FAIL, Code.NETWORK, "undecided"),
         (Place.FAIL, "", "undecided"),
         (Place.DEFERRED, Code.UPCOMING, "ok"),
@@ -29,8 +30,8 @@ def test_an_end_has_a_class(place: Place, code: object, wanted: str) -> None:
     assert class_of(place, code) == wanted
 
 
-def test_no_code_that_speaks_of_the_video_is_systemic() -> None:
-    assert [code for code in SYSTEMIC if code.outcome is Outcome.SKIP] == []
+def test_of_the_codes_that_skip_a_video_only_a_403_of_media_is_systemic() -> None:
+    assert [code for code in SYSTEMIC if code.outcome is Outcome.SKIP] == [Code.MEDIA_403]
 
 
 def test_a_closed_circuit_says_nothing() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from airflow.sdk import BaseHook
 
+from include.ytdlp_ops.errors import ConfigurationError
 from include.ytdlp_ops.queues.connecting import RedisAddress, connect
 from include.ytdlp_ops.queues.keys import Stage
 from include.ytdlp_ops.queues.queue import Queue
@@ -17,7 +18,8 @@ class RedisQueueHook(BaseHook):
     """
     Opens queues on the Redis of a connection, with a client that repeats nothing by itself.
 
-    The connection's extra may hold ``db``, ``ssl`` and redis-py's other ``ssl_*`` arguments.
+    The connection's extra may hold ``db``, ``ssl`` and redis-py's other ``ssl_*`` arguments; and, for Sentinel,
+    ``sentinels`` (a list of ``"host:port"``), ``service`` and ``sentinel_password``.
 
     :param redis_conn_id: a connection of type redis.
     """
@@ -56,5 +58,15 @@ def address_of_connection(connection: Any) -> RedisAddress:
         username=connection.login or None,
         password=connection.password or None,
         ssl=bool(extra.get("ssl")),
+        sentinels=tuple(_host_and_port(each) for each in extra.get("sentinels") or ()),
+        service=extra.get("service") or "mymaster",
+        sentinel_password=extra.get("sentinel_password") or None,
         options={key: value for key, value in extra.items() if key.startswith("ssl_")},
     )
+
+
+def _host_and_port(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise ConfigurationError(f"sentinel {text!r} must be host:port, in the extra of the Redis connection")
+    return host, int(port)

@@ -18,7 +18,7 @@ from include.ytdlp_ops.queues.keys import Place, Stage
 from include.ytdlp_ops.queues.queue import Queue
 from include.ytdlp_ops.queues.reading import Seen, pages
 from include.ytdlp_ops.queues.records import Record, bytes_of_id, encode, read_record
-from include.ytdlp_ops.queues.remembering import archived_until, attempts_key, kept_pages, set_archived_until
+from include.ytdlp_ops.queues.remembering import archived_until, kept_pages, set_archived_until
 
 KEEP_SECONDS = 7 * 24 * 3600
 LEAST_KEEP_SECONDS = 3600  # what runs (a video's other formats, an intake) still reads the records
@@ -113,7 +113,7 @@ class _Window:
 
 def _archive_kept(queue: Queue, engine: sa.Engine) -> Archived:
     """The attempts whose items went on to the next."""
-    done, key = Archived(), attempts_key(queue.keys)
+    done, key = Archived(), queue.keys.attempts
     for page in kept_pages(queue):
         seen = [pair for _, pair in page]
         rows = [row_of(queue.keys, _place_of(read_record(raw)), item_id, raw) for item_id, raw in seen]

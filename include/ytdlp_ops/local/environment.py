@@ -76,6 +76,9 @@ def airflow_environment(
                 "extra": {"db": 0},
             }
         ),
+        "AIRFLOW_CONN_YTDLP_OPS_LEDGER": json.dumps(
+            {"conn_type": "postgres", "host": str(postgres_socket), "login": "postgres", "schema": "airflow"}
+        ),
         "AIRFLOW_CONN_YTDLP_OPS_SERVER": json.dumps(
             {
                 "conn_type": "http",

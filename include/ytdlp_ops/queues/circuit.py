@@ -24,6 +24,7 @@ SYSTEMIC: dict[Code, str] = {
     Code.TLS_INTERCEPTED: "proxy",
     Code.NETWORK_FILTER: "proxy",
     Code.HTTP_403: "forbidden",
+    Code.MEDIA_403: "forbidden",
     Code.ACCOUNT_BLOCKED: "account",
     Code.COOKIES_ROTATED: "account",
     Code.CLIENT_BROKEN: "client",
@@ -109,8 +110,12 @@ class Circuit:
 
 
 def class_of(place: Place, code: object) -> str:
-    """What the breaker makes of a finish: the site answered (``ok``), a systemic class, or neither."""
-    if code in SYSTEMIC and place is not Place.SKIPPED:
+    """
+    What the breaker makes of a finish: the site answered (``ok``), a systemic class, or neither.
+
+    A 403 of media skips its format, and counts all the same: in 2026 it was for days the fate of whole clients.
+    """
+    if code in SYSTEMIC and (place is not Place.SKIPPED or code == Code.MEDIA_403):
         return SYSTEMIC[Code(str(code))]
     if place is Place.RESULT or place is Place.SKIPPED or code in (Code.UPCOMING, Code.NOT_LIVE):
         return "ok"

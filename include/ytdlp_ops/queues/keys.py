@@ -148,6 +148,16 @@ class QueueKeys:
         return f"{self.base}_counters"
 
     @property
+    def ledger(self) -> str:
+        """STRING with a TTL: since when all that ended is archived, unix ms; exists while a ledger is at work."""
+        return f"{self.base}_ledger"
+
+    @property
+    def attempts(self) -> str:
+        """HASH: sha1 of the record, a blank and the item id -> record, of attempts that others followed."""
+        return f"{self.base}_attempts"
+
+    @property
     def limits(self) -> str:
         """HASH of the installation: bucket -> starts a minute, or "starts a minute:burst"."""
         return f"{self.queue_base}_limits"

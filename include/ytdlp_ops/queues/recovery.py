@@ -90,7 +90,7 @@ def requeue(
     if source is Place.PROGRESS:
         raise BadInput("items in progress are not requeued by hand; cancel them, or let the sweeper return them")
     moved = 0
-    for together, inbox, element in _elements(queue, seen, keep_attempt=only_due):
+    for together, inbox, element in elements_of(queue, seen, keep_attempt=only_due):
         if dry_run or queue.move(
             source,
             together,
@@ -189,7 +189,7 @@ def _dead_letter(queue: Queue, record: Record, item_id: str, message: str) -> Re
     }
 
 
-def _elements(
+def elements_of(
     queue: Queue, seen: Sequence[Seen], *, keep_attempt: bool
 ) -> Iterator[tuple[list[Seen], str, str | bytes]]:
     """What goes back together, into which inbox, as which element."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from include.ytdlp_ops.queues.keys import Place, QueueKeys
+from include.ytdlp_ops.queues.keys import Place
 from include.ytdlp_ops.queues.queue import Queue
 from include.ytdlp_ops.queues.reading import PAGE, Seen, ids_until, records_of
 from include.ytdlp_ops.queues.records import bytes_of_id, text_of_id
@@ -19,25 +19,15 @@ LEDGER_TTL_MS = 7 * 24 * 3600 * 1000
 SOON_MS = 10 * 60 * 1000  # a sweep that begins within it finds nothing due that is not kept
 
 
-def ledger_key(keys: QueueKeys) -> str:
-    """STRING with a TTL: since when all that ended is archived, unix ms; exists while a ledger is at work."""
-    return f"{keys.base}_ledger"
-
-
-def attempts_key(keys: QueueKeys) -> str:
-    """HASH: sha1 of the record, a blank and the item id -> record, of attempts that others followed."""
-    return f"{keys.base}_attempts"
-
-
 def archived_until(queue: Queue) -> int | None:
     """Until when all that ended is archived, unix ms; nothing where no ledger is at work."""
-    value: bytes | None = queue.steps.command("get", ledger_key(queue.keys))
+    value: bytes | None = queue.steps.command("get", queue.keys.ledger)
     return int(value) if value and value.isdigit() else None
 
 
 def set_archived_until(queue: Queue, until_ms: int) -> None:
     """Say that all that ended before is archived."""
-    queue.steps.command("set", ledger_key(queue.keys), until_ms, px=LEDGER_TTL_MS)
+    queue.steps.command("set", queue.keys.ledger, until_ms, px=LEDGER_TTL_MS)
 
 
 def keep_what_is_due(queue: Queue) -> int:
@@ -56,7 +46,7 @@ def keep_what_is_due(queue: Queue) -> int:
                 _field(item_id, raw): raw for item_id, raw in zip(ids, found, strict=True) if raw is not None
             }
             if fields:
-                kept += queue.steps.command("hset", attempts_key(queue.keys), mapping=fields)
+                kept += queue.steps.command("hset", queue.keys.attempts, mapping=fields)
     return kept
 
 
@@ -64,7 +54,7 @@ def kept_pages(queue: Queue) -> Iterator[list[tuple[bytes, Seen]]]:
     """What is kept, page by page: the field, and the item id with its record."""
     cursor = 0
     while True:
-        cursor, found = queue.steps.command("hscan", attempts_key(queue.keys), cursor, count=PAGE)
+        cursor, found = queue.steps.command("hscan", queue.keys.attempts, cursor, count=PAGE)
         if found:
             yield [(field, (text_of_id(field.partition(b" ")[2]), raw)) for field, raw in found.items()]
         if not cursor:

@@ -12,8 +12,7 @@ from include.ytdlp_ops.queues.listing import pages_of
 from include.ytdlp_ops.queues.queue import Queue
 from include.ytdlp_ops.queues.reading import Seen
 from include.ytdlp_ops.queues.records import bytes_of_id
-from include.ytdlp_ops.queues.recovery import _elements as elements_of
-from include.ytdlp_ops.queues.remembering import attempts_key, ledger_key
+from include.ytdlp_ops.queues.recovery import elements_of
 
 SOURCES = (Place.FAIL, Place.SKIPPED, Place.DEFERRED, Place.RESULT)
 _GROUPS_AT_ONCE = 100  # about 1 ms of the server's time
@@ -47,7 +46,7 @@ def _move(queue: Queue, source: Place, seen: Sequence[Seen]) -> int:
     groups = list(elements_of(queue, seen, keep_attempt=False))
     inboxes = sorted({inbox for _, inbox, _ in groups})
     of = queue.keys
-    keys = [of.hash_of(source), of.due, of.counters, ledger_key(of), attempts_key(of), *inboxes]
+    keys = [of.hash_of(source), of.due, of.counters, of.ledger, of.attempts, *inboxes]
     moved = 0
     for start in range(0, len(groups), _GROUPS_AT_ONCE):
         args: list[Any] = ["requeued"]

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from airflow.sdk import BaseHook
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 WAKE_TTL_SECONDS = 60
@@ -55,16 +56,16 @@ class InboxTrigger(BaseEventTrigger):
         """Look for ever; one event for each time that work is there to be claimed."""
         from redis.exceptions import RedisError
 
+        from include.ytdlp_ops.hooks.redis_queue import address_of_connection
+        from include.ytdlp_ops.queues.connecting import open_client
         from include.ytdlp_ops.queues.keys import QueueKeys
 
         keys = QueueKeys.of(self.stage, self.queue_base)
-        client = await self._client()
+        client = open_client(address_of_connection(await BaseHook.aget_connection(self.redis_conn_id)))
         try:
             while True:
                 try:
-                    waiting = int(await client.llen(keys.inbox))
-                    room = self.max_in_flight - int(await client.hlen(keys.progress)) if waiting else 0
-                    if room > 0 and await client.set(keys.wake, "1", nx=True, ex=WAKE_TTL_SECONDS):
+                    if waiting := await asyncio.to_thread(self._look, client, keys):
                         event = {"stage": self.stage, "waiting": waiting}
                         yield TriggerEvent(event)  # type: ignore[no-untyped-call]  # likewise
                     await asyncio.sleep(self.poll_seconds)
@@ -72,26 +73,11 @@ class InboxTrigger(BaseEventTrigger):
                     self.log.warning("Redis does not answer, looking again in 5 s: %s", error)
                     await asyncio.sleep(5)
         finally:
-            await client.aclose()
+            client.close()
 
-    async def _client(self) -> Any:
-        from airflow.sdk import BaseHook
-        from redis.asyncio import Redis
-        from redis.asyncio.retry import Retry
-        from redis.backoff import NoBackoff
-
-        from include.ytdlp_ops.hooks.redis_queue import address_of_connection
-
-        address = address_of_connection(await BaseHook.aget_connection(self.redis_conn_id))
-        return Redis(
-            host=address.host,
-            port=address.port,
-            db=address.db,
-            username=address.username,
-            password=address.password,
-            ssl=address.ssl,
-            retry=Retry(NoBackoff(), 0),
-            socket_timeout=10,
-            socket_connect_timeout=5,
-            **address.options,
-        )
+    def _look(self, client: Any, keys: Any) -> int:
+        """How many wait, if they shall wake a dispatcher; else 0."""
+        waiting = int(client.llen(keys.inbox))
+        if not waiting or int(client.hlen(keys.progress)) >= self.max_in_flight:
+            return 0
+        return waiting if client.set(keys.wake, "1", nx=True, ex=WAKE_TTL_SECONDS) else 0

@@ -22,7 +22,7 @@ from include.ytdlp_ops.queues.connecting import address_of, connect
 from include.ytdlp_ops.queues.keys import Place, Stage
 from include.ytdlp_ops.queues.queue import Queue
 from include.ytdlp_ops.queues.recovery import sweep
-from include.ytdlp_ops.queues.remembering import attempts_key, keep_what_is_due
+from include.ytdlp_ops.queues.remembering import keep_what_is_due
 from tests.killed import is_killed_at
 from tests.queueing import URL, begun, failed, record_in, url_of, where
 from tests.servers import Valkey
@@ -120,7 +120,7 @@ def test_attempts_that_others_followed_have_their_rows(queue: Queue, ledger: sa.
         (1, "fail", "network"),
         (2, "result", None),
     ]
-    assert queue.client.exists(attempts_key(queue.keys)) == 0
+    assert queue.client.exists(queue.keys.attempts) == 0
 
 
 def test_without_a_ledger_nothing_is_kept_for_it(queue: Queue) -> None:
@@ -129,7 +129,7 @@ def test_without_a_ledger_nothing_is_kept_for_it(queue: Queue) -> None:
     kept = keep_what_is_due(queue)
 
     assert kept == 0
-    assert queue.client.exists(attempts_key(queue.keys)) == 0
+    assert queue.client.exists(queue.keys.attempts) == 0
 
 
 def test_an_old_result_is_shortened_and_is_still_known_to_be_done(queue: Queue, ledger: sa.Engine) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +13,10 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time import task_runner
 
 from include.ytdlp_ops.operators.dispatching import ClaimItemsOperator
-from include.ytdlp_ops.queues.keys import Stage
+from include.ytdlp_ops.queues.keys import Place, Stage
 from include.ytdlp_ops.queues.queue import Queue
+from include.ytdlp_ops.queues.reading import pages
+from tests.faults.outcomes import assert_nothing_lost
 from tests.servers import Valkey
 from tests.supervisor import Supervisor
 
@@ -69,7 +74,7 @@ def test_each_claimed_item_gets_one_run_with_its_token(queue: Queue, supervisor:
         assert queue.begin(conf["id"], conf["token"], host="here")["state"] == "running"
 
 
-def test_no_more_are_claimed_than_may_be_in_flight(queue: Queue, supervisor: Supervisor) -> None:
+def test_12_no_more_are_claimed_than_may_be_in_flight(queue: Queue, supervisor: Supervisor) -> None:
     queue.submit(videos(100))
 
     for run in range(5):
@@ -80,7 +85,7 @@ def test_no_more_are_claimed_than_may_be_in_flight(queue: Queue, supervisor: Sup
 
 
 @pytest.mark.parametrize("state", ["paused", "missing"])
-def test_nothing_is_claimed_while_the_worker_dag_could_not_run(
+def test_08_nothing_is_claimed_while_the_worker_dag_could_not_run(
     queue: Queue, supervisor: Supervisor, state: str
 ) -> None:
     queue.submit(videos(3))
@@ -104,7 +109,7 @@ def test_a_paused_or_open_stage_claims_nothing_and_says_so(
     assert supervisor.runs == {}
 
 
-def test_an_api_that_goes_away_in_mid_batch_hands_the_rest_back(queue: Queue, supervisor: Supervisor) -> None:
+def test_09_an_api_that_goes_away_in_mid_batch_hands_the_rest_back(queue: Queue, supervisor: Supervisor) -> None:
     queue.submit(videos(10))
 
     def lost_at_the_fourth(_: Any) -> None:
@@ -122,7 +127,7 @@ def test_an_api_that_goes_away_in_mid_batch_hands_the_rest_back(queue: Queue, su
 
 
 @pytest.mark.parametrize("started", [0, 2])
-def test_a_dispatcher_killed_before_or_in_mid_batch_takes_up_the_same_claim(
+def test_01_02_a_dispatcher_killed_before_or_in_mid_batch_takes_up_the_same_claim(
     queue: Queue, supervisor: Supervisor, started: int
 ) -> None:
     queue.submit(videos(5))
@@ -142,7 +147,9 @@ def test_a_dispatcher_killed_before_or_in_mid_batch_takes_up_the_same_claim(
         queue.begin(conf["id"], conf["token"], host="here")
 
 
-def test_a_killed_dispatchers_items_come_back_when_its_lease_is_over(queue: Queue, supervisor: Supervisor) -> None:
+def test_01_a_killed_dispatchers_items_come_back_when_its_lease_is_over(
+    queue: Queue, supervisor: Supervisor
+) -> None:
     from include.ytdlp_ops.queues.recovery import sweep
 
     queue.submit(videos(2))
@@ -161,7 +168,7 @@ def test_a_killed_dispatchers_items_come_back_when_its_lease_is_over(queue: Queu
     assert [(conf["id"], conf["attempt"]) for conf in supervisor.runs.values()] == [(url, 2) for url in videos(2)]
 
 
-def test_a_lost_reply_of_the_trigger_is_no_second_run(queue: Queue, supervisor: Supervisor) -> None:
+def test_04_a_lost_reply_of_the_trigger_is_no_second_run(queue: Queue, supervisor: Supervisor) -> None:
     queue.submit(videos(1))
     dispatch("run-1")
 
@@ -171,7 +178,7 @@ def test_a_lost_reply_of_the_trigger_is_no_second_run(queue: Queue, supervisor: 
     assert in_flight(queue) == 1
 
 
-def test_already_exists_without_a_run_hands_the_item_back(queue: Queue, supervisor: Supervisor) -> None:
+def test_05_already_exists_without_a_run_hands_the_item_back(queue: Queue, supervisor: Supervisor) -> None:
     queue.submit(videos(1))
     supervisor.collides = True
 
@@ -180,6 +187,24 @@ def test_already_exists_without_a_run_hands_the_item_back(queue: Queue, supervis
 
     assert queue.depths()["inbox"] == 1
     assert in_flight(queue) == 0
+
+
+def test_11_dispatchers_told_to_end_at_random_200_times_lose_nothing(server: Valkey, patient: Queue) -> None:
+    submitted = videos(2000)
+    patient.submit(submitted)
+
+    subprocess.run([sys.executable, "-m", "tests.faults.dispatchers", server.url, "200"], check=True, timeout=300)
+
+    started: dict[bytes, bytes] = patient.client.hgetall("runs")  # type: ignore[assignment]  # typed as awaitable too
+    claimed = {item_id for page in pages(patient, Place.PROGRESS) for item_id, _ in page}
+    assert len(started) > 200, "the dispatchers did something"
+    assert claimed <= set(submitted)
+    assert patient.depths()["inbox"] + len(claimed) == len(submitted)
+    assert_nothing_lost(patient, submitted)
+    for url, conf in started.items():
+        token = json.loads(conf)["token"]
+        if (patient.find(url.decode()) or (None, {}))[1].get("token") == token:
+            assert patient.begin(url.decode(), token, host="here")["state"] == "running"
 
 
 def test_the_wake_key_goes_when_the_work_is_claimed_and_stays_when_it_is_not(

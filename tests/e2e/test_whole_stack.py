@@ -203,7 +203,7 @@ def test_a_second_run_goes_on_with_what_is_there_and_a_dead_part_ends_it(first: 
     with Started(first.folder, "--timeout", str(SECONDS)) as run:
         run.wait_for("Ctrl-C ends everything")
         again = _of(json.loads((first.folder / "last_run.json").read_text()), GOOD)
-        anonymous, page, depths = _queue_pages(run.text)
+        anonymous, page, depths, events = _pages(run.text)
         (valkey,) = (pid for pid, command in processes_of(first.folder).items() if "valkey-server" in command)
 
         os.kill(valkey, signal.SIGKILL)
@@ -215,11 +215,14 @@ def test_a_second_run_goes_on_with_what_is_there_and_a_dead_part_ends_it(first: 
     assert anonymous.status_code == 401
     assert "<h1>Queues</h1>" in page.text
     counted = {entry["key"]: entry["depth"] for entry in depths.json()}
+    (event,) = events.json()["asset_events"]
+    assert (event["name"], event["extra"]["id"]) == ("ytdlp_videos", GOOD)
+    assert (event["extra"]["sha256"], event["extra"]["video_codec"]) == (again["files"][0]["sha256"], "h264")
     assert (counted["queue2_auth_result"], counted["queue2_dl_result"], counted["video_queue_inbox"]) == (1, 2, 0)
 
 
-def _queue_pages(said: str) -> tuple[httpx.Response, httpx.Response, httpx.Response]:
-    """The page in Airflow's navigation: its depths without a login, the page and its depths with one."""
+def _pages(said: str) -> list[httpx.Response]:
+    """The depths without a login; with one the page in Airflow's navigation, its depths, the videos' events."""
     found = re.search(r"Airflow: (http://\S+) \(user (\w+), password (\S+)\)", said)
     assert found is not None, said
     address, user, password = found.groups()
@@ -227,7 +230,13 @@ def _queue_pages(said: str) -> tuple[httpx.Response, httpx.Response, httpx.Respo
         anonymous = client.get("/ytdlp-ops/depths")
         login = client.post("/auth/token", json={"username": user, "password": password})
         client.headers["Authorization"] = f"Bearer {login.json()['access_token']}"
-        return anonymous, client.get("/ytdlp-ops/"), client.get("/ytdlp-ops/depths")
+        name = "ytdlp_videos"
+        return [
+            anonymous,
+            client.get("/ytdlp-ops/"),
+            client.get("/ytdlp-ops/depths"),
+            client.get("/api/v2/assets/events", params={"name_pattern": name}),
+        ]
 
 
 def test_a_second_stack_on_the_same_folder_is_refused_in_one_line(first: Started) -> None:

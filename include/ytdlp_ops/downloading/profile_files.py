@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from include.ytdlp_ops.downloading.profiles import Profile, Profiles
 from include.ytdlp_ops.errors import ConfigurationError
+from include.ytdlp_ops.yaml_lines import line_of
 
 BUILT_IN = Path(__file__).with_name("profiles.example.yaml")
 
@@ -32,7 +33,7 @@ def load_profiles(path: Path | None) -> Profiles:
     merged = {name: {**(built_in.get(name) or {}), **(own.get(name) or {})} for name in Profiles.model_fields}
     profiles = Profiles.model_validate(merged)
     for name in own.get("profiles") or {}:
-        _check_by_ytdlp(profiles.profiles[name], f"{source}:{_line(node, ('profiles', name))}: profiles.{name}")
+        _check_by_ytdlp(profiles.profiles[name], f"{source}:{line_of(node, ('profiles', name))}: profiles.{name}")
     return profiles
 
 
@@ -57,7 +58,7 @@ def _check(source: Path, node: Any, fields: dict[str, Any]) -> None:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         loc = first["loc"]
-        where = f"{source}:{_line(node, loc)}: " + ".".join(str(part) for part in loc)
+        where = f"{source}:{line_of(node, loc)}: " + ".".join(str(part) for part in loc)
         if first["type"] == "extra_forbidden":  # the value of what has no name here may be a secret
             known = ", ".join(_model_at(loc[:-1]).model_fields)
             raise ConfigurationError(f"{where}: is not allowed; known are {known}") from None
@@ -92,18 +93,3 @@ def _model_at(loc: tuple[int | str, ...]) -> type[BaseModel]:
             kinds = (field.annotation, *get_args(field.annotation))
             model = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), model)
     return model
-
-
-def _line(node: Any, loc: tuple[int | str, ...]) -> int:
-    """The line of a field, counted from 1; of what should hold it, where it is missing."""
-    line = node.start_mark.line if node else 0
-    for step in loc:
-        if isinstance(node, yaml.MappingNode):
-            found = next((pair for pair in node.value if pair[0].value == str(step)), None)
-            if found is None:
-                break
-            line, node = found[0].start_mark.line, found[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-            node = node.value[step]
-            line = node.start_mark.line
-    return int(line) + 1

@@ -26,13 +26,16 @@ from include.ytdlp_ops.local.folder import REPOSITORY, Folder, write_private
 from include.ytdlp_ops.local.parts import HeldPort, Part, PartDied, Parts, ended_how, pipe
 from include.ytdlp_ops.queues.connecting import RedisAddress
 
+SAMPLE_EGRESSES = [f"egress{number}" for number in range(1, 13)]
+"""Enough that the sample behind a bot check, which is refused through each, leaves some for the others."""
+
 
 class Stack:
     """
     The stack, for as long as the `with` lasts.
 
     :param data_dir: what outlives it; a second stack on the same folder is refused.
-    :param sample: play the sample site on loopback, with two egresses; else the internet, directly.
+    :param sample: play the sample site on loopback, with egresses of its own; else the internet, directly.
     :param say: told, in a few words, what is being done.
 
     `env` is what Airflow's processes find in their environment; `site` what the sample site said once ready.
@@ -131,7 +134,7 @@ class Stack:
     def _start_ops_server(self, settings: dict[str, str]) -> None:
         egresses: list[dict[str, str | None]] = [{"name": "direct", "proxy": None}]
         if self.sample:
-            egresses = [{"name": name, "proxy": self.proxy(name)} for name in ("egress1", "egress2")]
+            egresses = [{"name": name, "proxy": self.proxy(name)} for name in SAMPLE_EGRESSES]
         servers.start_ops_server(
             self.parts,
             self.folder,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import Asset, AssetAlias, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.ytdlp_ops.hooks.ops_server import DEFAULT_OPS_SERVER_CONN_ID, OpsServerHook
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from include.ytdlp_ops.stages.running import Ended, RunningItem
     from include.ytdlp_ops.stages.working import Runner
     from include.ytdlp_ops.storage.info_store import InfoStore
+
+
+VIDEOS = Asset(name="ytdlp_videos", uri="ytdlp://videos")
+"""One event for each published video: id, path, bytes, sha256, codecs, duration. Other DAGs run on it."""
+
+PUBLISHED = AssetAlias(name="ytdlp_videos_published")
+"""By way of an alias, since an asset among a task's outlets has an event whenever the task succeeds."""
 
 
 class WorkOnItemOperator(BaseOperator):
@@ -39,6 +46,7 @@ class WorkOnItemOperator(BaseOperator):
     """
 
     stage: ClassVar[str]
+    publishes: ClassVar[bool] = True
     template_fields: Sequence[str] = ("item_id", "token", "url", "queue_base")
 
     def __init__(
@@ -52,6 +60,8 @@ class WorkOnItemOperator(BaseOperator):
         ops_server_conn_id: str = DEFAULT_OPS_SERVER_CONN_ID,
         **kwargs: Any,
     ) -> None:
+        if self.publishes:
+            kwargs.setdefault("outlets", [PUBLISHED])
         super().__init__(**kwargs)
         self.item_id = item_id
         self.token = token
@@ -85,11 +95,13 @@ class WorkOnItemOperator(BaseOperator):
             )
         except LeaseLost as error:
             raise AirflowSkipException(f"superseded: {error}") from None
-        self.after(ended, settings, queue, runner)
+        if published := self.after(ended, settings, queue, runner):
+            context["outlet_events"][PUBLISHED].add(VIDEOS, extra=published)
         return self._told(item_id, ended)
 
-    def after(self, ended: Ended, settings: Settings, queue: Queue, runner: Runner) -> None:
-        """What else the run does when its item has ended."""
+    def after(self, ended: Ended, settings: Settings, queue: Queue, runner: Runner) -> dict[str, Any] | None:  # noqa: ARG002 - for those that do
+        """What else the run does when its item has ended; returns what is told of a video it has published."""
+        return None
 
     def on_kill(self) -> None:
         """Called at SIGTERM: end the work here and now, so that the item is handed back before SIGKILL."""
@@ -135,6 +147,7 @@ class AuthenticateUrlOperator(WorkOnItemOperator):
     """
 
     stage = "auth"
+    publishes = False
 
     def work(self, running: RunningItem, settings: Settings, queue: Queue) -> Ended:
         """Extract by the ops server, keep the infos, push the format jobs."""
@@ -161,7 +174,7 @@ class DownloadFormatOperator(WorkOnItemOperator):
         store = self.info_store(settings, queue)
         return run_dl(running, store=store, settings=settings, profiles=profiles_of(settings))
 
-    def after(self, ended: Ended, settings: Settings, queue: Queue, runner: Runner) -> None:
+    def after(self, ended: Ended, settings: Settings, queue: Queue, runner: Runner) -> dict[str, Any] | None:
         """Publish in place what this end has claimed; if that fails, its record in publish says why."""
         from include.ytdlp_ops.errors import LeaseLost
         from include.ytdlp_ops.queues.queue import Queue
@@ -171,7 +184,7 @@ class DownloadFormatOperator(WorkOnItemOperator):
         clean_leftovers(queue, settings)
         self._tell_ops_server(ended)
         if not ended.publishes:
-            return
+            return None
         publish = Queue(queue.client, "publish", queue_base=queue.keys.queue_base)
         work = partial(publish_item, store=self.info_store(settings, queue), settings=settings)
         video = ended.publishes["id"]
@@ -179,8 +192,9 @@ class DownloadFormatOperator(WorkOnItemOperator):
             published = work_on(publish, video, ended.publishes["token"], work, runner=runner)
         except LeaseLost as error:
             self.log.warning("publish went to another run: %s", error)
-        else:
-            self.log.info("publish %s: %s %s", video, published.place or "handed back", published.message)
+            return None
+        self.log.info("publish %s: %s %s", video, published.place or "handed back", published.message)
+        return published.summary
 
     def _tell_ops_server(self, ended: Ended) -> None:
         """What the egress met later counts for its health; a server that does not listen changes nothing."""
@@ -208,6 +222,10 @@ class PublishVideoOperator(WorkOnItemOperator):
         """Merge, publish, verify there, delete staging."""
         return publish_item(running, store=self.info_store(settings, queue), settings=settings)
 
+    def after(self, ended: Ended, settings: Settings, queue: Queue, runner: Runner) -> dict[str, Any] | None:  # noqa: ARG002 - as the others
+        """Tell of the video."""
+        return ended.summary
+
 
 class ArchiveUrlOperator(WorkOnItemOperator):
     """
@@ -226,6 +244,10 @@ class ArchiveUrlOperator(WorkOnItemOperator):
             return run_v01(
                 running, server=server, settings=settings, profiles=profiles_of(settings), opener=open_place
             )
+
+    def after(self, ended: Ended, settings: Settings, queue: Queue, runner: Runner) -> dict[str, Any] | None:  # noqa: ARG002 - as the others
+        """Tell of the video."""
+        return ended.summary
 
 
 def publish_item(running: RunningItem, *, store: InfoStore, settings: Settings) -> Ended:

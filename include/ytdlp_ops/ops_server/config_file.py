@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from include.ytdlp_ops.errors import ConfigurationError
 from include.ytdlp_ops.ops_server.config import Account, Egress, OpsServerConfig, Profile
+from include.ytdlp_ops.yaml_lines import line_of
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ def _first_problem(path: Path, node: Any, error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     loc, kind = first["loc"], first["type"]
     field = ".".join(str(part) for part in loc)
-    where = f"{path}:{_line(node, loc)}: " + (f"{field}: " if field else "")
+    where = f"{path}:{line_of(node, loc)}: " + (f"{field}: " if field else "")
     if kind == "extra_forbidden":  # its value may be a secret that was given a wrong name
         model = _MODELS.get(str(loc[0]), OpsServerConfig) if len(loc) > 1 else OpsServerConfig
         return f"{where}unknown field; known are {_list(model.model_fields)}"
@@ -106,21 +107,6 @@ def _first_problem(path: Path, node: Any, error: ValidationError) -> str:
     if isinstance(value, str):
         value = _USERINFO.sub("***@", value)
     return f"{where}{said}; found {value!r}" if isinstance(value, (str, int, float)) else f"{where}{said}"
-
-
-def _line(node: Any, loc: tuple[int | str, ...]) -> int:
-    """The line of a field, counted from 1; of what should hold it, where it is missing."""
-    line = node.start_mark.line if node else 0
-    for step in loc:
-        if isinstance(node, yaml.MappingNode):
-            found = next((pair for pair in node.value if pair[0].value == str(step)), None)
-            if found is None:
-                break
-            line, node = found[0].start_mark.line, found[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-            node = node.value[step]
-            line = node.start_mark.line
-    return int(line) + 1
 
 
 def _list(names: Any) -> str:

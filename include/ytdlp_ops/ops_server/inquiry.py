@@ -28,7 +28,9 @@ EGRESS_FAULTS = frozenset(
         Code.RATE_LIMITED_SESSION,
     }
 )
-"""Another egress is asked as often as there is one; of all else that rotates, two opinions are enough."""
+"""Another egress is asked, up to a limit; of all else that rotates, two opinions are enough."""
+MOST_EGRESSES = 4
+"""Egresses that one request may try: a video that is refused everywhere must not send them all to rest."""
 OPINIONS = 2
 MOST_ACCOUNTS = 2
 """Accounts that one request may use: the video may be for members, and one is."""
@@ -85,9 +87,8 @@ class Inquiry:
         if code is not Code.UNAVAILABLE_UNEXPLAINED and refusal.account:
             return self._sign_in()
         alike = sum(one.code not in EGRESS_FAULTS for one in self.said)
-        if code not in EGRESS_FAULTS and alike >= OPINIONS:
-            return None
-        return Step()
+        enough = code not in EGRESS_FAULTS and alike >= OPINIONS
+        return None if enough or len({one.egress for one in self.said}) >= MOST_EGRESSES else Step()
 
     def unready(self, step: Step, found: NoneReady) -> None:
         """Take note that nobody can be asked for this step."""

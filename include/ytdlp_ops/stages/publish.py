@@ -63,7 +63,7 @@ def run_publish(
     )
     ended = running.done(
         {**published, "missing": without, "jobs": item.jobs},
-        summary={"id": item.item_id, "path": published["path"], "bytes": published["bytes"]},
+        summary=told_of(item.item_id, published),
     )
     for made in formats:
         Path(made["path"]).unlink(missing_ok=True)
@@ -115,6 +115,12 @@ def publish_files(
         "left_out": [*merged.left_out, *extras.missing],
         **_facts(merged, formats),
     }
+
+
+def told_of(item_id: str, published: Made) -> Made:
+    """What others are told of a published video: XCom, and the event that other DAGs run on."""
+    told = ("path", "bytes", "sha256", "video_codec", "audio_codec", "duration")
+    return {"id": item_id, **{key: published[key] for key in told}}
 
 
 def _merged(

@@ -11,7 +11,7 @@ from include.ytdlp_ops.ops_server.client import OpsServerClient
 from include.ytdlp_ops.settings import Settings
 from include.ytdlp_ops.stages.auth import extract
 from include.ytdlp_ops.stages.fetching import fetch
-from include.ytdlp_ops.stages.publish import Opener, publish_files
+from include.ytdlp_ops.stages.publish import Opener, publish_files, told_of
 from include.ytdlp_ops.stages.running import Ended, RunningItem
 from include.ytdlp_ops.storage.info_store import StoredInfo
 from include.ytdlp_ops.storage.publishing.public_infos import public_info
@@ -42,7 +42,7 @@ def run_v01(
     published = publish_files(running, formats, stored=stored, settings=settings, profiles=profiles, opener=opener)
     ended = running.done(
         {**extracted.facts(), **published, "formats_made": [made["format_id"] for made in formats]},
-        summary={"id": item.item_id, "path": published["path"], "bytes": published["bytes"]},
+        summary=told_of(item.item_id, published),
     )
     for made in formats:
         Path(made["path"]).unlink(missing_ok=True)

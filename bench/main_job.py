@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench import cpu
 from bench.figures import Figure, gives
+from include.ytdlp_ops.downloading.options import ffmpeg_path
 from include.ytdlp_ops.local.environment import base_environment
 from include.ytdlp_ops.local.folder import REPOSITORY
 from include.ytdlp_ops.local.stack import Stack
@@ -117,8 +118,8 @@ def _archive(client: Redis, numbers: Sequence[int]) -> None:
     items = [UrlItem(url=_video_id(number), formats=FORMATS) for number in numbers]
     urls = _wait_for_end(Watch(client, items))
     files = sum(len(url.files) for url in urls)
-    if files != 2 * len(items):
-        raise RuntimeError(f"{files} files of {2 * len(items)}: {[url.decisive.record for url in urls][:1]}")
+    if files != len(items):
+        raise RuntimeError(f"{files} files of {len(items)}: {[url.decisive.record for url in urls][:1]}")
 
 
 def _wait_for_end(watch: Watch) -> list[SeenUrl]:
@@ -150,11 +151,12 @@ def _shell_loop(stack: Stack, numbers: Sequence[int]) -> float:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         command = [sys.executable, "-m", "yt_dlp", "--ignore-config", "--quiet", "--no-warnings"]
         command += ["--compat-options", "no-certifi", "--proxy", stack.proxy("egress1"), "-f", FORMATS]
+        command += ["--ffmpeg-location", str(ffmpeg_path())]  # it merges, as we do
         for number in numbers:
             url = f"https://www.youtube.com/watch?v={_video_id(number)}"
             subprocess.run([*command, url], env=env, cwd=folder, check=True)
         made = len(list(Path(folder).iterdir()))
-    if made < len(numbers):
+    if made != len(numbers):
         raise RuntimeError(f"the shell loop made {made} files")
     return _children() - before
 

@@ -73,7 +73,9 @@ def _mariadb_program() -> str:
     found = shutil.which("mariadbd") or shutil.which("mariadbd", path="/usr/sbin")
     if not found and os.environ.get("CI") == "true":
         install = "apt-get update -qq && apt-get install -y --no-install-recommends mariadb-server"
-        subprocess.run(install, shell=True, check=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+        once = f"command -v mariadbd || ({install})"  # two test workers ask at the same time
+        command = ["flock", "/tmp/ytdlp-ops-apt.lock", "sh", "-c", once]
+        subprocess.run(command, check=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
         found = shutil.which("mariadbd") or shutil.which("mariadbd", path="/usr/sbin")
     if not found:
         pytest.skip("MARIADB IS NOT TESTED HERE: install it with `apt-get install mariadb-server`")

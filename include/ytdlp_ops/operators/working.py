@@ -101,7 +101,7 @@ class WorkOnItemOperator(BaseOperator):
 
     def after(self, ended: Ended, settings: Settings, queue: Queue, runner: Runner) -> dict[str, Any] | None:  # noqa: ARG002 - for those that do
         """What else the run does when its item has ended; returns what is told of a video it has published."""
-        return None
+        return ended.summary if self.publishes else None
 
     def on_kill(self) -> None:
         """Called at SIGTERM: end the work here and now, so that the item is handed back before SIGKILL."""
@@ -222,10 +222,6 @@ class PublishVideoOperator(WorkOnItemOperator):
         """Merge, publish, verify there, delete staging."""
         return publish_item(running, store=self.info_store(settings, queue), settings=settings)
 
-    def after(self, ended: Ended, settings: Settings, queue: Queue, runner: Runner) -> dict[str, Any] | None:  # noqa: ARG002 - as the others
-        """Tell of the video."""
-        return ended.summary
-
 
 class ArchiveUrlOperator(WorkOnItemOperator):
     """
@@ -244,10 +240,6 @@ class ArchiveUrlOperator(WorkOnItemOperator):
             return run_v01(
                 running, server=server, settings=settings, profiles=profiles_of(settings), opener=open_place
             )
-
-    def after(self, ended: Ended, settings: Settings, queue: Queue, runner: Runner) -> dict[str, Any] | None:  # noqa: ARG002 - as the others
-        """Tell of the video."""
-        return ended.summary
 
 
 def publish_item(running: RunningItem, *, store: InfoStore, settings: Settings) -> Ended:

@@ -108,8 +108,8 @@ def _group(item: UrlItem, extracted: Extracted, made: list[str], store: InfoStor
     """The video as it will be published: the formats of this run, and those of earlier ones that it refreshes."""
     answer = extracted.answer
     before = [f"{extracted.extractor}:{extracted.video_id}:{format_id}" for format_id in item.wanted]
-    sources = {**public_info(answer.info, [each.format_id for each in extracted.wanted])}
-    sources["extras"] = sources_of_extras(answer.info)
+    public = public_info(answer.info, [each.format_id for each in extracted.wanted])
+    sources = {**public, "extras": sources_of_extras(answer.info)}
     name = f"{extracted.extractor}:{extracted.video_id}:{token}"
     publish = PublishItem(
         **{**_carried(item), "formats": None if item.refresh else item.formats},

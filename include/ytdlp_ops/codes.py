@@ -60,9 +60,11 @@ class Code(StrEnum):
     NETWORK = "network"
     URL_EXPIRED = "url_expired"
     BAD_MEDIA = "bad_media"
+    TOO_LARGE = "too_large"
     UNKNOWN = "unknown"
     OPS_SERVER_UNAVAILABLE = "ops_server_unavailable"
     STALLED = "stalled"
+    TIMED_OUT = "timed_out"
     INCOMPLETE = "incomplete"
     # this host
     DISK = "disk"
@@ -119,9 +121,11 @@ _BY_OUTCOME: dict[Outcome, tuple[Code, ...]] = {
         Code.NETWORK,
         Code.URL_EXPIRED,
         Code.BAD_MEDIA,
+        Code.TOO_LARGE,
         Code.UNKNOWN,
         Code.OPS_SERVER_UNAVAILABLE,
         Code.STALLED,
+        Code.TIMED_OUT,
         Code.INCOMPLETE,
         Code.BAD_INPUT,
     ),

@@ -13,6 +13,7 @@ Every error that this package raises on purpose.
     │   ├── OpsServerUnavailable   no answer, or an answer that is none of ours
     │   └── ExtractionRefused      it answered: code, outcome, retry_after
     ├── RunNotStarted              Airflow did not start a run for a claimed item
+    ├── CeleryUnreachable          a Celery worker was not told what to consume
     └── DownloadFailed             the bytes did not come, or are not what was promised: code, outcome
 
 Domain code raises these; operators alone turn them into Airflow's.
@@ -103,6 +104,10 @@ class Refusal(YtdlpOpsError):
 
 class ExtractionRefused(Refusal, OpsServerError):
     """The ops server answered that it has no info for this URL, and why."""
+
+
+class CeleryUnreachable(YtdlpOpsError):
+    """A Celery worker was not told what to consume: the broker, or the worker, does not answer."""
 
 
 class DownloadFailed(Refusal):

@@ -67,7 +67,7 @@ def main() -> int:
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, told_to_end)
     settings = settings_of(args.home, args.ca_file)
-    queue = Queue(open_client(address_of(args.url)), Stage.DL)
+    queue = Queue(open_client(address_of(args.url)), Stage.DL, running_lease_ms=args.lease_ms)
     for name, module, function in (
         ("downloaded", fetching, "download_format"),
         ("verified", fetching, "verify"),
@@ -76,10 +76,6 @@ def main() -> int:
     ):
         if args.die_at == name:
             setattr(module, function, killed_after(getattr(module, function)))
-    begin, beat = queue.begin, queue.heartbeat
-    queue.begin = lambda *a, **k: begin(*a, lease_ms=args.lease_ms, **k)  # type: ignore[method-assign]  # short leases
-    queue.heartbeat = lambda *a: beat(*a, lease_ms=args.lease_ms)  # type: ignore[method-assign]  # likewise
-    running.HEARTBEAT_SECONDS = args.lease_ms / 4000
     (record,) = queue.claim(1, host=settings.host).records
     store, profiles = open_info_store(settings.info_store), load_profiles(None)
     try:

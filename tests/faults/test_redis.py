@@ -92,6 +92,26 @@ def test_36_down_for_longer_than_a_step_waits_and_back(server: Valkey, patient: 
     assert_all_ended(patient, [URL])
 
 
+def test_36_down_for_60_s_under_running_work(server: Valkey, patient: Queue, tmp_path: Path) -> None:
+    """What runs is finished late, not lost: its lease ended in the outage, and nobody was there to take it."""
+    urls = [url_of(number) for number in range(6)]
+    patient.submit(urls)
+    workers = [
+        start_worker(server.url, tmp_path / f"{number}.journal", "--work-ms", 3000, "--lease-ms", 20_000)
+        for number in range(3)
+    ]
+    until(lambda: patient.depths()["progress"] == 3)
+
+    server.stop(signal.SIGKILL)
+    restart = later(server.start, 60)
+    restart.join()
+    sweep_until_drained(patient)
+
+    for worker in workers:
+        assert worker.wait(60) == 0
+    assert_all_ended(patient, urls)
+
+
 @pytest.mark.parametrize("stall", [("CLIENT", "PAUSE", "1500"), ("EVAL", SPIN, "0")], ids=["paused", "asleep"])
 def test_36_a_server_that_stalls_is_asked_again(server: Valkey, patient: Queue, stall: tuple[str, ...]) -> None:
     urls = [url_of(number) for number in range(20)]

@@ -47,7 +47,8 @@ def main() -> int:
     parser.add_argument("--tell", action="store_true", help="say on stdout what has begun, and wait for a line")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, stop)
-    queue = Queue(open_client(address_of(args.url)), "auth", patience_seconds=60, finish_patience_seconds=60)
+    client = open_client(address_of(args.url))
+    queue = Queue(client, "auth", patience_seconds=90, finish_patience_seconds=90, running_lease_ms=args.lease_ms)
     held: list[Record] = []
     try:
         with args.journal.open("a", buffering=1) as journal:
@@ -65,9 +66,9 @@ def work_once(queue: Queue, journal: IO[str], args: argparse.Namespace, held: li
     held.extend(claim.records)
     while held:
         try:
-            held[0] = queue.begin(held[0]["id"], held[0]["token"], host=str(os.getpid()), lease_ms=args.lease_ms)
+            held[0] = queue.begin(held[0]["id"], held[0]["token"], host=str(os.getpid()))
             work(queue, held[0], args)
-            queue.heartbeat(held[0], lease_ms=args.lease_ms)
+            queue.heartbeat(held[0])
             journal.write(f"{held[0]['id']}\n")
             queue.finish(held[0], Place.RESULT, {"by": os.getpid()})
         except LeaseLost:
@@ -107,7 +108,7 @@ def beat(queue: Queue, record: Record, args: argparse.Namespace, ended: threadin
     """Heartbeats at a sixth of the lease, as in production."""
     while not ended.wait(args.lease_ms / 6000):
         try:
-            queue.heartbeat(record, lease_ms=args.lease_ms)
+            queue.heartbeat(record)
         except QueueError:
             return
 

@@ -23,6 +23,7 @@ from include.ytdlp_ops.queues.keys import Place, Stage
 from include.ytdlp_ops.queues.limits import Limits
 from include.ytdlp_ops.queues.queue import Queue
 from include.ytdlp_ops.queues.records import Record
+from include.ytdlp_ops.queues.resting import forget, rest, rested, resting, why_resting
 from include.ytdlp_ops.stages.running import Ended, RunningItem, Terminated
 from include.ytdlp_ops.stages.working import Runner, claim_by_hand, work_on
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from redis import Redis
 
 URL = "https://www.youtube.com/watch?v=dQw4w9WgXcQ"
+FULL_DISK = DownloadFailed(Code.DISK, "no space left")
 RUNNER = Runner(host="here", dag_id="a_dag", run_id="a_run")
 
 
@@ -141,10 +143,11 @@ def test_a_cancelled_item_ends_as_skipped(queue: Queue) -> None:
 
 
 def test_a_heartbeat_hears_of_a_cancellation(queue: Queue) -> None:
+    queue.running_lease_ms = 120
     record = claimed(queue)
     begun = queue.begin(record["id"], record["token"], host="here")
 
-    with RunningItem(queue, begun, heartbeat_seconds=0.02) as running:
+    with RunningItem(queue, begun) as running:
         queue.cancel(URL)
         running._thread.join(10)
 
@@ -189,6 +192,7 @@ def test_a_run_whose_claim_is_over_touches_nothing(queue: Queue) -> None:
 
 
 def test_heartbeats_carry_the_progress_while_the_work_goes_on(queue: Queue) -> None:
+    queue.running_lease_ms = 120
     record = claimed(queue)
     seen = threading.Event()
 
@@ -206,17 +210,18 @@ def test_heartbeats_carry_the_progress_while_the_work_goes_on(queue: Queue) -> N
                 seen.set()
 
     begun = queue.begin(record["id"], record["token"], host="here")
-    with RunningItem(queue, begun, heartbeat_seconds=0.02) as running:
+    with RunningItem(queue, begun) as running:
         slow(running)
 
     assert seen.is_set()
 
 
 def test_a_heartbeat_notices_that_the_item_is_lost(queue: Queue) -> None:
+    queue.running_lease_ms = 120
     record = claimed(queue)
     begun = queue.begin(record["id"], record["token"], host="here")
 
-    with RunningItem(queue, begun, heartbeat_seconds=0.02) as running:
+    with RunningItem(queue, begun) as running:
         queue.client.hdel(queue.keys.progress, URL)
         running._thread.join(10)
 
@@ -243,3 +248,44 @@ def test_by_hand_without_a_url_the_next_that_waits_is_claimed(queue: Queue) -> N
     assert record is not None
     assert record["id"].endswith("aaaaaaaaaaa")
     assert claim_by_hand(queue, None) is None
+
+
+def test_a_host_whose_disk_is_full_rests_and_takes_nothing_of_the_stage(queue: Queue) -> None:
+    queue.submit([URL, "https://example.org/other"])
+    (record,) = queue.claim(1, host="here").records
+    told: list[str] = []
+    runner = Runner(host="here", node="celery@here", take_no_more=lambda: told.append("no more"))
+
+    ended = work_on(queue, record["id"], record["token"], lambda _: raising(FULL_DISK), runner=runner)
+
+    assert (ended.place, told) == (None, ["no more"])
+    refused = queue.claim(2, host="here")
+    assert (refused.records, refused.closed) == ([], "here rests: disk on here: no space left")
+    assert len(queue.claim(2, host="elsewhere").records) == 2
+    assert [(each.host, each.node) for each in resting(queue)] == [("here", "celery@here")]
+
+
+def test_a_rest_ends_with_its_time_or_when_a_person_resumes(queue: Queue) -> None:
+    rest(queue, "tired", "disk", for_ms=1)
+    rest(queue, "sick", "disk", for_ms=60_000)
+    until_rested(queue, "tired")
+
+    queue.resume()
+
+    assert [each.host for each in rested(queue)] == ["sick", "tired"]
+    assert why_resting(queue, "sick") == ""
+    forget(queue, "sick")
+    assert [each.host for each in resting(queue)] == ["tired"]
+
+
+def test_what_is_not_ours_among_the_resting_hosts_is_over_at_once(queue: Queue) -> None:
+    queue.client.hset(queue.keys.resting, "odd", "no JSON")
+
+    assert why_resting(queue, "odd") == ""
+    assert [each.host for each in rested(queue)] == ["odd"]
+
+
+def until_rested(queue: Queue, host: str) -> None:
+    end = time.monotonic() + 10
+    while why_resting(queue, host):
+        assert time.monotonic() < end

@@ -1,8 +1,11 @@
-"""The page in Airflow's navigation: how deep every key is. Behind Airflow's login."""
+"""The page in Airflow's navigation: how deep every key is, and what stands still. Behind Airflow's login."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import requires_access_view
@@ -11,7 +14,12 @@ from fastapi.responses import HTMLResponse
 
 from include.ytdlp_ops.errors import QueueError
 from include.ytdlp_ops.queues.inspecting import all_depths
-from include.ytdlp_ops.queues.keys import Place, QueueKeys
+from include.ytdlp_ops.queues.keys import Place, QueueKeys, Stage
+from include.ytdlp_ops.queues.queue import Queue
+from include.ytdlp_ops.queues.resting import resting
+
+if TYPE_CHECKING:
+    from redis import Redis
 
 
 def create_app() -> FastAPI:
@@ -24,23 +32,40 @@ def create_app() -> FastAPI:
 
     @app.get("/depths")
     def depths() -> list[dict[str, object]]:
-        from include.ytdlp_ops.hooks.redis_queue import RedisQueueHook
-
-        try:
-            client = RedisQueueHook().get_conn()
-        except QueueError as error:
-            raise HTTPException(status_code=503, detail=str(error)) from None
-        try:
+        with _redis() as client:
             counted = all_depths(client)
-        finally:
-            client.close()
         return [
             {"stage": stage, "place": place, "key": _key(stage, place), "depth": depth}
             for stage, counts in counted.items()
             for place, depth in counts.items()
         ]
 
+    @app.get("/notices")
+    def notices() -> list[dict[str, str]]:
+        """Why a stage, or a host, takes nothing now."""
+        with _redis() as client:
+            queues = [Queue(client, stage) for stage in Stage]
+            said = [(queue.stage, str(queue.circuit())) for queue in queues]
+            said += [
+                (queue.stage, f"{rest.host} rests: {rest.reason}") for queue in queues for rest in resting(queue)
+            ]
+        return [{"stage": stage, "text": text} for stage, text in said if text]
+
     return app
+
+
+@contextmanager
+def _redis() -> Iterator[Redis]:
+    from include.ytdlp_ops.hooks.redis_queue import RedisQueueHook
+
+    try:
+        client = RedisQueueHook().get_conn()
+        try:
+            yield client
+        finally:
+            client.close()
+    except QueueError as error:
+        raise HTTPException(status_code=503, detail=str(error)) from None
 
 
 def _key(stage: str, place: str) -> str:

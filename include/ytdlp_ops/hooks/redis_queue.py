@@ -9,7 +9,7 @@ from airflow.sdk import BaseHook
 from include.ytdlp_ops.errors import ConfigurationError
 from include.ytdlp_ops.queues.connecting import RedisAddress, connect
 from include.ytdlp_ops.queues.keys import Stage
-from include.ytdlp_ops.queues.queue import Queue
+from include.ytdlp_ops.queues.queue import RUNNING_LEASE_MS, Queue
 
 DEFAULT_REDIS_CONN_ID = "ytdlp_ops_redis"
 
@@ -39,9 +39,11 @@ class RedisQueueHook(BaseHook):
         """
         return connect(self.address())
 
-    def get_queue(self, stage: Stage | str, queue_base: str | None = None) -> Queue:
+    def get_queue(
+        self, stage: Stage | str, queue_base: str | None = None, *, running_lease_ms: int = RUNNING_LEASE_MS
+    ) -> Queue:
         """The queue of one stage."""
-        return Queue(self.get_conn(), stage, queue_base=queue_base or None)
+        return Queue(self.get_conn(), stage, queue_base=queue_base or None, running_lease_ms=running_lease_ms)
 
     def address(self) -> RedisAddress:
         """Where the connection points."""

@@ -12,6 +12,8 @@ from include.ytdlp_ops.hooks.redis_queue import DEFAULT_REDIS_CONN_ID, RedisQueu
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from include.ytdlp_ops.queues.queue import Queue
+
 
 V02_STAGES = ("auth", "dl", "publish")
 
@@ -57,5 +59,21 @@ class SweepQueuesOperator(BaseOperator):
             keep_what_is_due(queue)  # for the ledger: the sweep takes those records away
             swept = asdict(sweep(queue, max_attempts=int(self.max_attempts)))
             moved[stage] = swept
+            self._wake_hosts(queue)
             self.log.info("stage %s: %s", stage, ", ".join(f"{count} {what}" for what, count in swept.items()))
         return moved
+
+    def _wake_hosts(self, queue: Queue) -> None:
+        """Hosts whose rest is over take items again; one that can't be told is told by the next sweep."""
+        from include.ytdlp_ops.errors import CeleryUnreachable
+        from include.ytdlp_ops.hooks.celery_workers import consume
+        from include.ytdlp_ops.queues.resting import forget, rested
+
+        for rest in rested(queue):
+            try:
+                if rest.node and rest.celery_queue:
+                    consume(rest.node, rest.celery_queue)
+                forget(queue, rest.host)
+                self.log.info("%s takes items of %s again; it rested: %s", rest.host, queue.stage, rest.reason)
+            except CeleryUnreachable as error:
+                self.log.warning("%s", error)

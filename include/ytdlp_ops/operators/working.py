@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import Asset, AssetAlias, BaseOperator
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 
+from include.ytdlp_ops.ending import end_with_parent
+from include.ytdlp_ops.errors import CeleryUnreachable
+from include.ytdlp_ops.hooks.celery_workers import own_node, stop_consuming
 from include.ytdlp_ops.hooks.ops_server import DEFAULT_OPS_SERVER_CONN_ID, OpsServerHook
 from include.ytdlp_ops.hooks.redis_queue import DEFAULT_REDIS_CONN_ID, RedisQueueHook
 
@@ -17,10 +22,12 @@ if TYPE_CHECKING:
 
     from include.ytdlp_ops.downloading.profiles import Destination, Profiles
     from include.ytdlp_ops.queues.queue import Queue
+    from include.ytdlp_ops.queues.records import Record
     from include.ytdlp_ops.settings import Settings
     from include.ytdlp_ops.stages.running import Ended, RunningItem
     from include.ytdlp_ops.stages.working import Runner
     from include.ytdlp_ops.storage.info_store import InfoStore
+    from include.ytdlp_ops.storage.publishing.destinations import Place
 
 
 VIDEOS = Asset(name="ytdlp_videos", uri="ytdlp://videos")
@@ -47,6 +54,7 @@ class WorkOnItemOperator(BaseOperator):
 
     stage: ClassVar[str]
     publishes: ClassVar[bool] = True
+    _told_to_end = False
     template_fields: Sequence[str] = ("item_id", "token", "url", "queue_base")
 
     def __init__(
@@ -54,7 +62,7 @@ class WorkOnItemOperator(BaseOperator):
         *,
         item_id: str = "{{ params.id or '' }}",
         token: str = "{{ params.token or '' }}",  # noqa: S107 - a template
-        url: str = "{{ params.url or '' }}",
+        url: str = "{{ params.get('url') or '' }}",
         queue_base: str = "{{ params.queue_base or '' }}",
         redis_conn_id: str = DEFAULT_REDIS_CONN_ID,
         ops_server_conn_id: str = DEFAULT_OPS_SERVER_CONN_ID,
@@ -80,18 +88,30 @@ class WorkOnItemOperator(BaseOperator):
         from include.ytdlp_ops.settings import Settings
         from include.ytdlp_ops.stages.working import Runner, work_on
 
+        self._told_to_end = False
+        end_with_parent(os.getppid(), signal.SIGTERM)  # or a killed supervisor's task would go on, seen by nobody
         settings = Settings.from_env()
-        queue = RedisQueueHook(self.redis_conn_id).get_queue(self.stage, self.queue_base)
+        lease_ms = round(settings.lease_seconds * 1000)
+        queue = RedisQueueHook(self.redis_conn_id).get_queue(
+            self.stage, self.queue_base, running_lease_ms=lease_ms
+        )
         try:
             item_id, token = self._claimed(queue)
         except BadInput as error:
             raise AirflowFailException(str(error)) from None
         ti = context["ti"]
-        runner = Runner(host=settings.host, dag_id=ti.dag_id, run_id=ti.run_id)
+        runner = Runner(
+            host=settings.host,
+            dag_id=ti.dag_id,
+            run_id=ti.run_id,
+            node=own_node(),
+            celery_queue=self.queue,
+            take_no_more=self._take_no_more,
+        )
         self.log.info("stage %s works on %s", self.stage, item_id)
         try:
             ended = work_on(
-                queue, item_id, token, partial(self.work, settings=settings, queue=queue), runner=runner
+                queue, item_id, token, partial(self._work_in_time, settings=settings, queue=queue), runner=runner
             )
         except LeaseLost as error:
             raise AirflowSkipException(f"superseded: {error}") from None
@@ -103,11 +123,31 @@ class WorkOnItemOperator(BaseOperator):
         """What else the run does when its item has ended; returns what is told of a video it has published."""
         return ended.summary if self.publishes else None
 
+    def _take_no_more(self) -> None:
+        """This host's Celery worker takes nothing more from this queue, until the sweeper says so."""
+        try:
+            if node := own_node():
+                stop_consuming(node, self.queue)
+        except CeleryUnreachable as error:
+            self.log.warning("%s", error)
+
     def on_kill(self) -> None:
         """Called at SIGTERM: end the work here and now, so that the item is handed back before SIGKILL."""
         from include.ytdlp_ops.stages.running import Terminated
 
-        raise Terminated("the task was told to end")
+        if not self._told_to_end:  # a second signal must not break the handing back
+            self._told_to_end = True
+            raise Terminated("the task was told to end")
+
+    def _work_in_time(self, running: RunningItem, settings: Settings, queue: Queue) -> Ended:
+        """The work; where it takes longer than `execution_timeout`, that is a failure like others."""
+        from include.ytdlp_ops.codes import Code
+        from include.ytdlp_ops.errors import Refusal
+
+        try:
+            return self.work(running, settings, queue)
+        except AirflowTaskTimeout:
+            raise Refusal(Code.TIMED_OUT, f"not done within execution_timeout={self.execution_timeout}") from None
 
     def info_store(self, settings: Settings, queue: Queue) -> InfoStore:
         """Where infos lie between auth and dl."""
@@ -175,21 +215,34 @@ class DownloadFormatOperator(WorkOnItemOperator):
         return run_dl(running, store=store, settings=settings, profiles=profiles_of(settings))
 
     def after(self, ended: Ended, settings: Settings, queue: Queue, runner: Runner) -> dict[str, Any] | None:
-        """Publish in place what this end has claimed; if that fails, its record in publish says why."""
-        from include.ytdlp_ops.errors import LeaseLost
-        from include.ytdlp_ops.queues.queue import Queue
+        """Publish in place what this end has claimed, then tidy up."""
         from include.ytdlp_ops.stages.cleaning import clean_leftovers
-        from include.ytdlp_ops.stages.working import work_on
 
+        published = None
+        if ended.publishes:  # first: its lease runs
+            published = self._publish_in_place(ended.publishes, settings, queue, runner)
         clean_leftovers(queue, settings)
         self._tell_ops_server(ended)
-        if not ended.publishes:
-            return None
-        publish = Queue(queue.client, "publish", queue_base=queue.keys.queue_base)
+        return published
+
+    def _publish_in_place(
+        self, claimed: Record, settings: Settings, queue: Queue, runner: Runner
+    ) -> dict[str, Any] | None:
+        """Publish a video in this run; if that fails, its record in publish says why."""
+        from include.ytdlp_ops.errors import LeaseLost
+        from include.ytdlp_ops.queues.queue import Queue
+        from include.ytdlp_ops.stages.working import work_on
+
+        publish = Queue(
+            queue.client,
+            "publish",
+            queue_base=queue.keys.queue_base,
+            running_lease_ms=queue.running_lease_ms,
+        )
         work = partial(publish_item, store=self.info_store(settings, queue), settings=settings)
-        video = ended.publishes["id"]
+        video = claimed["id"]
         try:
-            published = work_on(publish, video, ended.publishes["token"], work, runner=runner)
+            published = work_on(publish, video, claimed["token"], work, runner=runner)
         except LeaseLost as error:
             self.log.warning("publish went to another run: %s", error)
             return None
@@ -256,13 +309,11 @@ def profiles_of(settings: Settings) -> Profiles:
     return load_profiles(settings.profiles_file)
 
 
-def open_place(destination: Destination) -> Any:
-    """The path that a destination names; credentials come from its Airflow connection, if it has one."""
-    from include.ytdlp_ops.storage.publishing.destinations import open_destination
+def open_place(destination: Destination) -> Place:
+    """The place that a destination names; credentials come from its Airflow connection, if it has one."""
+    from include.ytdlp_ops.hooks.destinations import DestinationHook
+    from include.ytdlp_ops.stages.publish import open_without_connection
 
     if not destination.conn_id:
-        return open_destination(destination.path, destination.options)
-    from airflow.sdk import ObjectStoragePath
-
-    options: dict[str, Any] = dict(destination.options)
-    return ObjectStoragePath(destination.path, conn_id=destination.conn_id, **options)
+        return open_without_connection(destination)
+    return DestinationHook(destination.conn_id).open(destination.path, destination.options)

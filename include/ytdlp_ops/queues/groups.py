@@ -14,8 +14,6 @@ from include.ytdlp_ops.queues.keys import QueueKeys, Stage
 if TYPE_CHECKING:
     from include.ytdlp_ops.queues.queue import Queue
 
-IN_PLACE_LEASE_MS = 120 * 1000  # the same process begins it at once
-
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
@@ -45,13 +43,13 @@ def join_keys(keys: QueueKeys) -> list[str]:
     ]
 
 
-def join_arguments(group: Group | None) -> list[Any]:
-    """The arguments of the finish step that tell of the group."""
+def join_arguments(group: Group | None, lease_ms: int) -> list[Any]:
+    """The arguments of the finish step that tell of the group; `lease_ms` is for what is published in place."""
     if group is None:
         return ["", "", "[]", "", 0]
     item = group.item.to_inbox() if group.item else ""
     token = secrets.token_hex(16) if group.in_place else ""
-    return [group.video, item, json.dumps(list(group.gone)), token, IN_PLACE_LEASE_MS]
+    return [group.video, item, json.dumps(list(group.gone)), token, lease_ms]
 
 
 def join(queue: Queue, videos: Iterable[str]) -> int:

@@ -32,6 +32,7 @@ from include.ytdlp_ops.queues.records import (
     ended,
     read_record,
 )
+from include.ytdlp_ops.queues.resting import end_rests, why_resting
 from include.ytdlp_ops.queues.scripts import Scripts
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Queue:
     :param queue_base: the installation, if not the default one.
     :param patience_seconds: how long a step is asked again while the server can't be reached.
     :param finish_patience_seconds: the same for `finish`, which has more to lose.
+    :param running_lease_ms: how long an item is its worker's after `begin` and each heartbeat.
     :param breaker: when this stage's circuit opens.
     """
 
@@ -71,6 +73,7 @@ class Queue:
         queue_base: str | None = None,
         patience_seconds: float = 10,
         finish_patience_seconds: float = FINISH_PATIENCE_SECONDS,
+        running_lease_ms: int = RUNNING_LEASE_MS,
         breaker: Breaker | None = None,
     ) -> None:
         self.client = client
@@ -78,6 +81,7 @@ class Queue:
         self.stage = self.keys.stage
         self.steps = Scripts(client, patience_seconds)
         self._finish_patience_seconds = finish_patience_seconds
+        self.running_lease_ms = running_lease_ms
         self._breaker = str(breaker or Breaker())
 
     # -- in ------------------------------------------------------------------------------------------------
@@ -118,9 +122,12 @@ class Queue:
         Take up to `most` items from the head of the inbox, 500 at most; fewer where copies lie between them.
 
         :param request_id: asked twice under one id, the same items come back, while the lease lasts.
-        :param host: who claims: what was released as not for this host goes to the tail instead.
+        :param host: who claims: what was released as not for this host goes to the tail instead, and a host that
+            rests gets nothing.
         :raises QueueError: under memory pressure; nothing was taken.
         """
+        if host and (why := why_resting(self, host)):
+            return Claim(closed=why)
         most = min(most, MOST_AT_ONCE)
         request = self.keys.request("claim", request_id or secrets.token_hex(8))
         found = Claim()
@@ -160,7 +167,6 @@ class Queue:
         host: str,
         dag_id: str | None = None,
         run_id: str | None = None,
-        lease_ms: int = RUNNING_LEASE_MS,
     ) -> Record:
         """
         Start a claimed item: the claim's token is exchanged for one that only this caller knows.
@@ -169,7 +175,7 @@ class Queue:
         :raises LeaseLost: if the item is gone (swept, finished, cancelled), or another's.
         """
         members = encode({"host": host, "dag_id": dag_id, "run_id": run_id})[1:-1]
-        args = [bytes_of_id(item_id), token, secrets.token_hex(16), lease_ms, members]
+        args = [bytes_of_id(item_id), token, secrets.token_hex(16), self.running_lease_ms, members]
         reply = self.steps.run("begin", [self.keys.progress, self.keys.leases], args)
         if reply is None:
             raise LeaseLost(
@@ -178,9 +184,7 @@ class Queue:
         record: Record = from_json(reply)
         return record
 
-    def heartbeat(
-        self, record: Record, progress: Record | None = None, *, lease_ms: int = RUNNING_LEASE_MS
-    ) -> None:
+    def heartbeat(self, record: Record, progress: Record | None = None) -> None:
         """
         Extend the lease, and say how far the item is.
 
@@ -188,7 +192,7 @@ class Queue:
         :raises CancelRequested: if it shall be cancelled; it is still the caller's, and its lease extended.
         """
         now = encode({**record, "progress": progress or {}})
-        args = [bytes_of_id(record["id"]), record["token"], lease_ms, now]
+        args = [bytes_of_id(record["id"]), record["token"], self.running_lease_ms, now]
         answer = self.steps.run("heartbeat", [self.keys.progress, self.keys.leases], args)
         if not answer:
             raise LeaseLost(f"{record['id']!r} of stage {self.stage} went to another worker")
@@ -228,7 +232,7 @@ class Queue:
         code = outcome.get("code") or ""
         args: list[Any] = [bytes_of_id(record["id"]), record["token"], encode(ended(record, **outcome))]
         args += ["" if due_in_ms is None else due_in_ms, place, str(code), class_of(place, code), self._breaker]
-        args += join_arguments(group)
+        args += join_arguments(group, self.running_lease_ms)
         for stage, item in push:
             args += [stages.index(stage) + 1, item.to_inbox()]
         reply = self.steps.run("finish", keys, args, patience_seconds=self._finish_patience_seconds)
@@ -300,7 +304,8 @@ class Queue:
         self.steps.command("hset", self.keys.pause, mapping={"since": since, "reason": reason})
 
     def resume(self) -> None:
-        """Claim again: lifts a pause by hand and closes the circuit."""
+        """Claim again: lifts a pause by hand, closes the circuit, and ends the rest of hosts."""
+        end_rests(self)
         self.steps.command("delete", self.keys.pause, self.keys.circuit)
 
     def circuit(self) -> Circuit:

@@ -11,6 +11,7 @@ from include.ytdlp_ops.queues.filtering import HOUR_MS, last_step_ms
 from include.ytdlp_ops.queues.keys import Place, Stage
 from include.ytdlp_ops.queues.listing import INBOX, Entry, key_of, pages_of
 from include.ytdlp_ops.queues.queue import Queue
+from include.ytdlp_ops.queues.resting import resting
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -49,6 +50,7 @@ class StageSurvey:
     :param helpers: depths of its helper keys.
     :param counters: how often what happened, since the queue began.
     :param closed: why nothing is claimed; empty where it is.
+    :param resting: hosts that take nothing, with the reason.
     """
 
     stage: str
@@ -56,6 +58,7 @@ class StageSurvey:
     helpers: dict[str, int]
     counters: dict[str, int]
     closed: str
+    resting: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Ids and counts, small enough for XCom."""
@@ -76,6 +79,7 @@ def survey(queue: Queue) -> StageSurvey:
         helpers=helpers,
         counters=queue.counters(),
         closed=str(queue.circuit()),
+        resting={each.host: each.reason for each in resting(queue)},
     )
 
 
@@ -89,6 +93,8 @@ def as_table(surveys: list[StageSurvey]) -> Iterator[str]:
     yield f"{'key':<32} {'depth':>12} {'oldest':>9} {'last hour':>12}  reasons"
     for stage in surveys:
         yield f"stage {stage.stage}{': ' + stage.closed if stage.closed else ''}"
+        for host, reason in stage.resting.items():
+            yield f"  {host} rests: {reason}"
         for place in stage.places.values():
             reasons = ", ".join(f"{code} {share:.0%}" for code, share in place.reasons.items())
             age = "" if place.oldest_seconds is None else _age(place.oldest_seconds)

@@ -21,7 +21,7 @@ from include.ytdlp_ops.queues.queue import Queue
 from include.ytdlp_ops.queues.records import Record
 
 log = logging.getLogger(__name__)
-HEARTBEAT_SECONDS = 20.0
+HEARTBEATS_A_LEASE = 6  # a lease outlives five that are lost
 UNCHANGING = (Code.BAD_INPUT, Code.INCOMPLETE)
 """Failures that another attempt at the same item can't change."""
 DEFER_SECONDS = 3600.0
@@ -62,7 +62,6 @@ class RunningItem:
 
     :param queue: the queue that it came from.
     :param record: as `Queue.begin` returned it.
-    :param heartbeat_seconds: time between two heartbeats; well under the running lease.
     :param max_attempts: after so many a failure is final.
     """
 
@@ -71,13 +70,12 @@ class RunningItem:
         queue: Queue,
         record: Record,
         *,
-        heartbeat_seconds: float = HEARTBEAT_SECONDS,
         max_attempts: int = MAX_ATTEMPTS,
     ) -> None:
         self.queue = queue
         self.record = record
         self.item: Item = queue.stage.model.from_record(record)
-        self._heartbeat_seconds = heartbeat_seconds
+        self._heartbeat_seconds = queue.running_lease_ms / 1000 / HEARTBEATS_A_LEASE
         self._max_attempts = max_attempts
         self._progress: Record = {}
         self._lost: BaseException | None = None

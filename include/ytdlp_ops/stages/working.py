@@ -18,6 +18,7 @@ from include.ytdlp_ops.errors import (
 )
 from include.ytdlp_ops.queues.queue import Queue
 from include.ytdlp_ops.queues.records import Record
+from include.ytdlp_ops.queues.resting import rest
 from include.ytdlp_ops.stages.running import HOST_AGAIN_SECONDS, Ended, RunningItem, Terminated
 
 log = logging.getLogger(__name__)
@@ -32,11 +33,17 @@ class Runner:
     :param host: this host's name.
     :param dag_id: of the run.
     :param run_id: of the run.
+    :param node: the Celery worker that runs it, if one does.
+    :param celery_queue: that it took the run from.
+    :param take_no_more: has this host's worker take nothing more from there, until its rest is over.
     """
 
     host: str = ""
     dag_id: str | None = None
     run_id: str | None = None
+    node: str | None = None
+    celery_queue: str | None = None
+    take_no_more: Callable[[], None] | None = None
 
 
 def claim_by_hand(queue: Queue, url: str | None) -> Record | None:
@@ -74,17 +81,21 @@ def work_on(queue: Queue, item_id: str, token: str, work: StageWork, *, runner: 
 
 def _given_up(running: RunningItem, refusal: Refusal, runner: Runner) -> Ended:
     """
-    What is this host's fault goes back to the others, unchanged.
+    What is this host's fault goes back to the others, unchanged, and this host rests.
 
     Where it comes to this host again all the same, since the claimer is another host, it is put off: handed back
     it would go round and round.
     """
     if refusal.outcome is not Outcome.OPERATOR:
         return running.refused(refusal)
+    why = f"{refusal.code} on {runner.host}: {refusal.message}"
+    rest(running.queue, runner.host, why, node=runner.node, celery_queue=runner.celery_queue)
+    if runner.take_no_more:  # before the item can be claimed again, and come back to here
+        runner.take_no_more()
     if runner.host in (running.item.not_hosts or {}):
         refusal.retry_after = refusal.retry_after or HOST_AGAIN_SECONDS
         return running.refused(refusal)
-    return running.hand_back(f"{refusal.code} on {runner.host}: {refusal.message}", not_host=runner.host)
+    return running.hand_back(why, not_host=runner.host)
 
 
 def as_refusal(error: Exception) -> Refusal:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,14 @@ DAG_IDS = {
     "ytdlp_ops_intake",
 }
 DAG_FILES = sorted(ROOT.glob("dags/*.py"))
+_WHAT_FILES_IMPORT = """
+import importlib, json, runpy, sys
+importlib.import_module("airflow_local_settings").preload()
+before = set(sys.modules)
+for path in sys.argv[1:]:
+    runpy.run_path(path)
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
 
 
 def test_every_dag_imports_in_a_fresh_interpreter(dag_bag: dict[str, Any]) -> None:
@@ -92,6 +103,17 @@ def test_parsing_loads_none_of_the_heavy_libraries(
         sys.stdout.write(f"\nall DAG files parse in {parse:.2f} s after {sdk:.2f} s of `import airflow.sdk`\n")
 
     assert dag_bag["loaded"] == []
+
+
+def test_a_task_of_the_main_job_imports_nothing_that_its_parent_has_not(tmp_path: Path) -> None:
+    files = [*ROOT.glob("plugins/*.py"), *ROOT.glob("dags/ytdlp_ops_v0*.py"), ROOT / "dags/ytdlp_mgmt_sweeper.py"]
+    path = os.pathsep.join([str(ROOT), str(ROOT / "config")])
+    environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "PYTHONPATH": path}
+
+    command = [sys.executable, "-c", _WHAT_FILES_IMPORT, *map(str, files)]
+    ran = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+
+    assert json.loads(ran.stdout.splitlines()[-1]) == []
 
 
 @pytest.mark.parametrize("path", [*DAG_FILES, *ROOT.glob("plugins/*.py")], ids=lambda path: path.stem)

@@ -69,9 +69,7 @@ def _import_rest() -> None:
     import airflow.cli.commands.triggerer_command
     import airflow.executors.local_executor  # noqa: F401 - imported for those that are forked
 
-    preloaded: list[str] = importlib.import_module("airflow_local_settings").PRELOADED
-    for name in preloaded:  # for tasks, and for what reads DAG files
-        importlib.import_module(name)
+    importlib.import_module("airflow_local_settings").preload()  # for tasks, and for what reads DAG files
 
 
 def _migrate(args: argparse.Namespace) -> None:

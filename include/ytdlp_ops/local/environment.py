@@ -11,6 +11,8 @@ from pathlib import Path
 from include.ytdlp_ops.local.folder import REPOSITORY, Folder, Secrets
 
 ADMIN = "admin"
+PARALLELISM = 48
+"""Long downloads, 16 of dl and 16 of v01 at most, leave slots for all that is short: auth, dispatch, sweep."""
 _NOT_PASSED_ON = ("AIRFLOW_", "_AIRFLOW_", "YTDLP_OPS_", "PG", "PYTHON")
 """Prefixes of what the caller's own set-up must not change; PYTHONDONTWRITEBYTECODE would double each start."""
 
@@ -38,7 +40,6 @@ def airflow_environment(
     folder: Folder, secrets: Secrets, *, postgres_socket: Path, api_port: int, redis_port: int, ops_port: int
 ) -> dict[str, str]:
     """Airflow's configuration and its connections to the other parts."""
-    cores = os.cpu_count() or 2
     database = f"postgres@/airflow?host={postgres_socket}"
     return {
         "AIRFLOW_HOME": str(folder.airflow),
@@ -47,7 +48,7 @@ def airflow_environment(
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
-        "AIRFLOW__CORE__PARALLELISM": str(max(8, 4 * cores)),
+        "AIRFLOW__CORE__PARALLELISM": str(PARALLELISM),
         "AIRFLOW__CORE__MP_START_METHOD": "fork",  # also on Python 3.14: children inherit what is imported
         "AIRFLOW__CORE__FERNET_KEY": secrets.fernet_key,
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin",

@@ -24,6 +24,7 @@ import yt_dlp  # type: ignore[import-untyped]  # noqa: TID253 -- untyped; a proc
 import yt_dlp.extractor.youtube  # type: ignore[import-untyped]  # noqa: TID253 -- now, not in the first job
 from yt_dlp.version import __version__ as yt_dlp_version  # type: ignore[import-untyped]  # noqa: TID253 -- as above
 
+from include.ytdlp_ops.certificates import share_contexts
 from include.ytdlp_ops.codes import Code
 from include.ytdlp_ops.diagnosis import diagnose
 from include.ytdlp_ops.diagnosis.signals import WarningRecorder, read_signal, recording_youtube_ie
@@ -52,6 +53,7 @@ def main() -> None:
     threading.Thread(target=_read_jobs, args=(jobs,), daemon=True).start()
     guard = Guard()
     guard.install()
+    share_contexts()
     hello = {"yt_dlp_version": yt_dlp_version, "deno": deno_version(), "missing": load_plugins(sys.argv[1:])}
     _send(replies, json.dumps(hello).encode() + b"\n")
     while True:

@@ -18,9 +18,9 @@ from tests.dying.steps import run_to_the_end, steps_of
 
 
 def main() -> None:
-    """``python -m tests.dying.downloading INFO.json FORMAT WORK CONNECTIONS``."""
+    """``python -m tests.dying.downloading INFO.json FORMAT WORK CONNECTIONS``; 0: as many as are of use."""
     info: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
-    format_id, work, transfer = sys.argv[2], Path(sys.argv[3]), Transfer(connections=int(sys.argv[4]))
+    format_id, work, transfer = sys.argv[2], Path(sys.argv[3]), Transfer(connections=int(sys.argv[4]) or None)
     fmt = cut_to_format(info, format_id)["formats"][0]
 
     def attempt(token: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from include.ytdlp_ops.codes import Outcome
 from include.ytdlp_ops.errors import BadInput, DownloadFailed
-from include.ytdlp_ops.storage.info_store import InfoStore, open_info_store
+from include.ytdlp_ops.storage.info_store import KEEP_SECONDS, InfoStore, open_info_store
 from tests.servers import Valkey
 
 INFO = {"id": "dQw4w9WgXcQ", "title": "Ünïcode", "formats": []}
@@ -38,10 +38,12 @@ def test_an_info_comes_back_with_its_proxy(store: InfoStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expires_in", "ttl"), [(None, 6 * 3600), (3600, 3600 + 600), (-9999, 600)], ids=["unknown", "an hour", "past"]
+    ("expires_in", "ttl"),
+    [(None, KEEP_SECONDS + 600), (3600, 3600 + 600), (-9999, 600), (1e30, KEEP_SECONDS + 600)],
+    ids=["unknown", "an hour", "past", "absurd"],
 )
 def test_an_info_ends_a_little_after_its_media_urls(
-    store: InfoStore, client: Any, expires_in: int | None, ttl: int
+    store: InfoStore, client: Any, expires_in: float | None, ttl: int
 ) -> None:
     expires_at = None if expires_in is None else time.time() + expires_in
 

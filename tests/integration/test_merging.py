@@ -10,13 +10,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 
 from include.ytdlp_ops.codes import Code, Outcome
 from include.ytdlp_ops.errors import DownloadFailed, LeaseLost
+from include.ytdlp_ops.storage.publishing.destinations import Files, publish
+from include.ytdlp_ops.storage.publishing.local_places import LocalPlace
 from include.ytdlp_ops.storage.publishing.merging import Merged, merge
 from include.ytdlp_ops.storage.publishing.muxing import Embedding, Track
 from tests.offline_youtube.media import made_once
@@ -255,6 +257,39 @@ def test_a_full_disk_is_the_operators_matter(joined: Merge, tmp_path: Path) -> N
     failure = refusal(joined, "en.m4a")
 
     assert (failure.code, failure.outcome) == (Code.DISK, Outcome.OPERATOR)
+
+
+def a_video_of(tmp_path: Path, ffmpeg: str, seconds: int) -> Path:
+    """A second of noise, 1.6 MB, again and again, in fragments with an index, as sites serve them."""
+    noise = ["-f", "lavfi", "-i", "nullsrc=size=320x180:rate=30:duration=1,geq=random(1)*255:128:128"]
+    x264 = ["-c:v", "libx264", "-preset", "ultrafast", "-qp", "10", "-pix_fmt", "yuv420p"]
+    fragments = ["-movflags", "+dash+global_sidx+skip_trailer", "-frag_duration", "5000000"]
+    second, video = tmp_path / "second.mp4", tmp_path / "video.mp4"
+    loop = ["-stream_loop", str(seconds - 1), "-i", str(second), "-c", "copy", *fragments, str(video)]
+    for arguments in ([*noise, *x264, str(second)], loop):
+        subprocess.run([ffmpeg, "-v", "error", "-nostdin", *arguments], check=True)
+    return video
+
+
+def read_so_far() -> int:
+    """Bytes that this process and its children that ended have asked files for."""
+    counts = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(counts["rchar"])
+
+
+def test_each_byte_is_read_once_for_the_merge_and_once_for_the_hash(
+    joined: Merge, tmp_path: Path, ffmpeg: str
+) -> None:
+    video = a_video_of(tmp_path, ffmpeg, seconds=30)
+    joined("en.m4a")  # what libraries load at their first call
+    before = read_so_far()
+
+    made = merge([Track(video)], tmp_path, ffmpeg=ffmpeg)
+    publish(Files(PurePosixPath("video"), (".mp4", made.path), {}), LocalPlace(tmp_path))
+
+    more = read_so_far() - before - video.stat().st_size - made.bytes
+    assert 0 < more < 5 << 20  # headers, and the last second with its key frame, however long the video is
+    assert video.stat().st_size > 40 << 20
 
 
 SLOW = "#!/bin/sh\necho $$ > {pid}\nexec sleep 1000\n"

@@ -7,12 +7,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from include.ytdlp_ops.storage.publishing.object_places import PART_BYTES
+from tests.media_site import MediaSite
 from tests.offline_youtube.media import made_once
 from tests.offline_youtube.shapes import make_shapes
 
@@ -29,22 +31,40 @@ def destination(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path
     shutil.rmtree(folder)
 
 
-def killed(work: Path, shapes: Path, destination: str, options: dict[str, str]) -> list[dict[str, Any]]:
+Kills = Callable[..., list[dict[str, Any]]]
+EVERYTHING = {
+    f"A video/idididididi{ending}" for ending in (".mp4", ".info.json", ".description", ".jpg", ".en.vtt")
+}
+
+
+@pytest.fixture
+def killed(tmp_path: Path, shapes: Path) -> Iterator[Kills]:
     """What came out of a publishing that was killed at each step and done again."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.dying.publishing",
-        str(shapes),
-        str(work),
-        destination,
-        json.dumps(options),
-    ]
 
-    done = subprocess.run([*command, json.dumps(options)], capture_output=True, text=True, check=False)
+    def kill(destination: str, options: dict[str, str] | None = None, size: int = 0) -> list[dict[str, Any]]:
+        about = {"shapes": str(shapes), "work": str(tmp_path), "thumbnail": site.url("cover.jpg"), "bytes": size}
+        given = {**about, "destination": destination, "options": options or {}}
+        command = [sys.executable, "-m", "tests.dying.publishing", json.dumps(given)]
 
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    with MediaSite(shapes) as site:
+        yield kill
+
+
+@pytest.fixture
+def s3() -> Iterator[dict[str, str]]:
+    """moto's server, as options of a destination in it."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    endpoint = "http://{}:{}".format(*server.get_host_and_port())
+    yield {"key": "test", "secret": "test", "endpoint_url": endpoint}
+    server.stop()
 
 
 @pytest.fixture(scope="module")
@@ -52,30 +72,39 @@ def shapes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(tmp_path_factory.getbasetemp() / "shapes", make_shapes)
 
 
+def check(kills: list[dict[str, Any]], boundaries: Iterable[str]) -> None:
+    """Each ended as without a kill, had its staging until then, and left nothing behind."""
+    assert [kill for kill in kills if not kill["same"] or not kill["staged"]] == []
+    assert [kill for kill in kills if kill["unfinished"] or kill["left"]] == []
+    seen = [kill["killed at"] for kill in kills]
+    assert [boundary for boundary in boundaries if not any(boundary in each for each in seen)] == []
+
+
 def test_killed_at_any_step_publishing_ends_with_the_same_files_when_done_again(
-    destination: Path, tmp_path: Path, shapes: Path
+    destination: Path, killed: Kills
 ) -> None:
-    kills = killed(tmp_path, shapes, str(destination), {})
+    kills = killed(str(destination))
 
-    assert [kill for kill in kills if not kill["same"]] == []
-    assert set(kills[0]["there"]) == {"A video/idididididi.mp4", "A video/idididididi.info.json"}
-    for boundary in ("subprocess.Popen", "os.rename", "os.mkdir", "os.remove", "sidecar.info.json"):
-        assert any(boundary in kill["killed at"] for kill in kills), boundary
+    assert set(kills[0]["there"]) == EVERYTHING
+    made = ("sidecar.info.json", "sidecar.description", "thumbnail.jpg", "subtitles-en", "tags.ffmeta")
+    check(
+        kills, [*made, "subprocess.Popen", "os.rename", "os.mkdir", "os.remove", "in mid copy", "before verifying"]
+    )
 
 
-def test_killed_at_any_step_publishing_to_s3_ends_with_the_same_objects(tmp_path: Path, shapes: Path) -> None:
-    from moto.server import ThreadedMotoServer
+def test_killed_at_any_step_publishing_to_s3_ends_with_the_same_objects(killed: Kills, s3: dict[str, str]) -> None:
+    kills = killed("s3://archive/videos", s3)
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        endpoint = "http://{}:{}".format(*server.get_host_and_port())
-        options = {"key": "test", "secret": "test", "endpoint_url": endpoint}
-        kills = killed(tmp_path, shapes, "s3://archive/videos", options)
-    finally:
-        server.stop()
+    assert set(kills[0]["there"]) == EVERYTHING
+    check(kills, ["before put_object", "after put_object", "before head_object", "after head_object"])
 
-    assert [kill for kill in kills if not kill["same"]] == []
-    assert set(kills[0]["there"]) == {"A video/idididididi.mp4", "A video/idididididi.info.json"}
-    for boundary in ("before put_object", "after put_object", "before head_object"):
-        assert any(boundary in kill["killed at"] for kill in kills), boundary
+
+def test_killed_in_the_middle_of_a_part_and_between_parts_there_is_one_object_and_no_upload_left(
+    killed: Kills, s3: dict[str, str]
+) -> None:
+    kills = killed("s3://archive/videos", s3, PART_BYTES + (4 << 20))
+
+    assert set(kills[0]["there"]) == {"A video/idididididi.mp4"}
+    calls = ("create_multipart_upload", "upload_part", "complete_multipart_upload", "list_multipart_uploads")
+    check(kills, [f"{when} {call}" for call in calls for when in ("before", "after")])
+    check(kills, [f"in mid part, {sent << 20} bytes" for sent in (3, 6, 9)])

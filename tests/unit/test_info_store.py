@@ -13,7 +13,7 @@ import pytest
 
 from include.ytdlp_ops.codes import Code, Outcome
 from include.ytdlp_ops.errors import BadInput, ConfigurationError, DownloadFailed
-from include.ytdlp_ops.storage.info_store import FileInfoStore, InfoStore, open_info_store
+from include.ytdlp_ops.storage.info_store import KEEP_SECONDS, FileInfoStore, InfoStore, open_info_store
 
 INFO = {"id": "dQw4w9WgXcQ", "title": "Ünïcode", "formats": [{"format_id": "18", "url": "https://h/?sig=SECRET"}]}
 PROXY = "http://user:PASSWORD@egress1:3128"
@@ -134,18 +134,46 @@ def test_a_link_in_the_store_is_not_followed(store: InfoStore, tmp_path: Path) -
     assert failed.value.code is Code.LOCAL_IO
 
 
-def test_only_what_is_old_and_ours_is_trimmed(store: InfoStore) -> None:
-    old, new = put(store, name="old"), put(store, name="new")
-    directory = path_of(new).parent
-    (directory / ".new-halfway").touch()
-    (directory / "notes.txt").touch()
-    for path in (path_of(old), directory / ".new-halfway", directory / "notes.txt"):
-        os.utime(path, (0, time.time() - 7200))
+def test_trimmed_is_only_what_is_ours_and_ended_long_ago(store: InfoStore) -> None:
+    now = time.time()
+    ended, ending, ends = (
+        store.put(name, INFO, proxy=PROXY, expires_at=now + seconds)
+        for name, seconds in (("ended", -7200), ("ending", -60), ("ends", 3600))
+    )
+    directory = path_of(ended).parent
+    for name in (".new-halfway", "notes.txt"):
+        (directory / name).touch()
+        os.utime(directory / name, (0, now - 7200))
 
     trimmed = store.trim(3600)
 
     assert trimmed == 2
-    assert sorted(path.name for path in directory.iterdir()) == sorted([path_of(new).name, "notes.txt"])
+    left = {path.name for path in directory.iterdir()}
+    assert left == {path_of(ending).name, path_of(ends).name, "notes.txt"}
+
+
+def test_an_info_without_an_end_outlasts_a_long_backlog(store: InfoStore) -> None:
+    uri = put(store)
+
+    assert store.trim(-KEEP_SECONDS + 60) == 0
+    assert store.get(uri).info == INFO
+    assert store.trim(-KEEP_SECONDS - 60) == 1
+
+
+@pytest.mark.parametrize("expires_at", [1e30, -1e30, float("inf"), float("nan")])
+def test_an_end_that_is_none_is_no_harm(store: InfoStore, expires_at: float) -> None:
+    uri = store.put("odd", INFO, proxy=None, expires_at=expires_at)
+
+    assert store.get(uri).info == INFO
+
+
+def test_a_store_that_cant_be_looked_into_is_named(tmp_path: Path) -> None:
+    (tmp_path / "infos").write_text("in the way")
+
+    with pytest.raises(DownloadFailed, match="infos' can't be cleaned") as failed:
+        FileInfoStore(tmp_path / "infos").trim(0)
+
+    assert failed.value.code is Code.LOCAL_IO
 
 
 def test_a_store_that_never_held_anything_has_nothing_to_trim(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -10,31 +11,35 @@ from pathlib import Path
 from typing import Any
 
 from include.ytdlp_ops.codes import Code
-from include.ytdlp_ops.downloading.directories import directory_for, discard
+from include.ytdlp_ops.downloading.directories import component, directory_for, discard
 from include.ytdlp_ops.downloading.extras import Extras, ExtrasWanted, fetch_extras
 from include.ytdlp_ops.downloading.options import ffmpeg_path
-from include.ytdlp_ops.downloading.profiles import Destination, Group, Profile, Profiles
+from include.ytdlp_ops.downloading.profiles import DEFAULT_DESTINATION, Destination, Group, Profile, Profiles
+from include.ytdlp_ops.downloading.watching import Watch
 from include.ytdlp_ops.errors import BadInput, DownloadFailed, Refusal
+from include.ytdlp_ops.local_io import local_failure
 from include.ytdlp_ops.models import PublishItem, UrlItem
-from include.ytdlp_ops.queues.keys import Place, Stage
+from include.ytdlp_ops.queues import keys
+from include.ytdlp_ops.queues.keys import Stage
 from include.ytdlp_ops.queues.queue import Queue
 from include.ytdlp_ops.settings import Settings
+from include.ytdlp_ops.stages.bandwidth import paces_for
 from include.ytdlp_ops.stages.running import Ended, RunningItem
 from include.ytdlp_ops.storage.info_store import InfoStore, StoredInfo
-from include.ytdlp_ops.storage.publishing.destinations import Files, RemotePath, open_destination, publish
+from include.ytdlp_ops.storage.publishing.destinations import Files, Place, open_destination, publish
 from include.ytdlp_ops.storage.publishing.merging import Merged, merge
 from include.ytdlp_ops.storage.publishing.muxing import Embedding, Track
 from include.ytdlp_ops.storage.publishing.naming import stem_for
 from include.ytdlp_ops.storage.publishing.public_infos import tags_of
 from include.ytdlp_ops.storage.publishing.sidecars import write_description, write_info_json
 
-Opener = Callable[[Destination], Path | RemotePath]
+Opener = Callable[[Destination], Place]
 Made = dict[str, Any]
 
 
-def open_without_connection(destination: Destination) -> Path | RemotePath:
+def open_without_connection(destination: Destination) -> Place:
     """A destination that needs no credentials of Airflow's."""
-    return open_destination(destination.path, destination.options)
+    return open_destination(destination.path, destination.options, mounted=destination.mount)
 
 
 def run_publish(
@@ -59,7 +64,7 @@ def run_publish(
     if lost := [made for made in formats if not Path(made["path"]).is_file()]:
         return _fetched_again(running, item, lost)
     published = publish_files(
-        running, formats, stored=_stored(item, store), settings=settings, profiles=profiles, opener=opener
+        running, formats, stored=_stored(running, item, store), settings=settings, profiles=profiles, opener=opener
     )
     ended = running.done(
         {**published, "missing": without, "jobs": item.jobs},
@@ -91,20 +96,22 @@ def publish_files(
     item = running.item
     profile = profiles.get(item.profile)
     public = {key: value for key, value in stored.info.items() if key != "extras"}
+    name, place = destination_of(item.tags, profile, settings, profiles, opener)
+    place.check()
     directory = directory_for(settings.work_dir, f"publish {running.record['id']}", running.token)
-    extras = _extras(profile, stored, directory, settings)
+    extras = _extras(running, profile, stored, directory, settings)
     running.report(step="merge")
     merged = _merged(running, formats, directory, profile, _embedding(profile, public, extras))
-    named = profiles.destination_for(profile, item.tags)
-    name, place = named or ("default", Destination(path=str(settings.output_dir)))
+    stem = stem_for(profile.output, public, merged.ext)
     files = Files(
-        stem=stem_for(profile.output, public, merged.ext),
+        stem=stem,
         main=(f".{merged.ext}", merged.path),
         sidecars=_sidecars(profile, public, extras, directory),
+        others_may_have_stem=str(public["id"]) not in str(stem),
     )
     running.report(step="publish")
     running.confirm()
-    first, *sidecars = publish(files, opener(place))
+    first, *sidecars = publish(files, place)
     discard(directory)
     return {
         "path": first.uri,
@@ -115,6 +122,24 @@ def publish_files(
         "left_out": [*merged.left_out, *extras.missing],
         **_facts(merged, formats),
     }
+
+
+def destination_of(
+    tags: Sequence[str], profile: Profile, settings: Settings, profiles: Profiles, opener: Opener
+) -> tuple[str, Place]:
+    """
+    The name of the destination that an item's tags and profile choose, and the destination.
+
+    Where no profile names one it is this host's output directory, which is made.
+    """
+    if named := profiles.destination_for(profile, tags):
+        name, destination = named
+        return name, opener(destination)
+    try:
+        settings.output_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise local_failure(error, f"{str(settings.output_dir)!r} can't be made") from None
+    return DEFAULT_DESTINATION, opener(Destination(path=str(settings.output_dir)))
 
 
 def told_of(item_id: str, published: Made) -> Made:
@@ -142,7 +167,9 @@ def _merged(
 
 def _facts(merged: Merged, formats: Sequence[Made]) -> Made:
     picture = next((made for made in formats if made.get("height")), {})
+    lacking = "; ".join(dict.fromkeys(made["partial"] for made in formats if made.get("partial")))
     return {
+        **({"partial": lacking} if lacking else {}),
         "container": merged.container,
         "duration": merged.duration,
         "video_codec": next(iter(merged.video_codecs), None),
@@ -156,7 +183,7 @@ def _formats(item: PublishItem, dl: Queue) -> tuple[list[Made], list[Made]]:
     there, without = [], []
     for job in item.jobs:
         place, record = dl.find(job) or (None, {})
-        if place is Place.RESULT:
+        if place is keys.Place.RESULT:
             there.append(record)
         else:
             without.append({"job": job, "code": record.get("code"), "message": record.get("message")})
@@ -189,15 +216,20 @@ def _fetched_again(running: RunningItem, item: PublishItem, lost: Sequence[Made]
     return running.refused(refusal, push=[(Stage.AUTH, again)])
 
 
-def _stored(item: PublishItem, store: InfoStore) -> StoredInfo:
-    """The video's info; one that is gone costs its metadata, not the video."""
+def _stored(running: RunningItem, item: PublishItem, store: InfoStore) -> StoredInfo:
+    """The video's info; one that is gone costs its metadata, not the video, nor the title that auth recorded."""
     with suppress(Refusal, BadInput):
         if item.info_json_path:
             return store.get(item.info_json_path)
-    return StoredInfo({"id": item.video_id, "title": item.video_id, "webpage_url": item.url}, None)
+    auth = Queue(running.queue.client, Stage.AUTH, queue_base=running.queue.keys.queue_base)
+    _, record = auth.find(item.item_id) or (None, {})
+    title = record.get("title") or item.video_id
+    return StoredInfo({"id": item.video_id, "title": title, "webpage_url": item.url}, None)
 
 
-def _extras(profile: Profile, stored: StoredInfo, directory: Path, settings: Settings) -> Extras:
+def _extras(
+    running: RunningItem, profile: Profile, stored: StoredInfo, directory: Path, settings: Settings
+) -> Extras:
     subtitles = profile.embed.subtitles or profile.write.subtitles
     wanted = ExtrasWanted(
         thumbnail=profile.embed.thumbnail or profile.write.thumbnail,
@@ -209,7 +241,8 @@ def _extras(profile: Profile, stored: StoredInfo, directory: Path, settings: Set
     )
     if not (wanted.thumbnail or wanted.languages):
         return Extras()
-    return fetch_extras(stored.info.get("extras") or {}, directory, wanted)
+    watch = Watch(directory, should_stop=running.lost, paces=paces_for(running, settings, None))
+    return fetch_extras(stored.info.get("extras") or {}, directory, wanted, watch)
 
 
 def _embedding(profile: Profile, public: Made, extras: Extras) -> Embedding:
@@ -232,8 +265,13 @@ def _sidecars(profile: Profile, public: Made, extras: Extras, directory: Path) -
     if write.thumbnail and extras.thumbnail:
         found[extras.thumbnail.suffix] = extras.thumbnail
     if write.subtitles:
-        found |= {f".{each.language}{each.path.suffix}": each.path for each in extras.subtitles}
+        found |= {f".{_in_a_name(each.language)}{each.path.suffix}": each.path for each in extras.subtitles}
     return {ending: path for ending, path in found.items() if path}
+
+
+def _in_a_name(language: str) -> str:
+    """A language as a part of a file's name; one that is no plain word, as in a hostile info, as a hash."""
+    return language if re.fullmatch(r"[0-9A-Za-z_-]{1,32}", language) else component(language)[-16:]
 
 
 def _ffmpeg() -> str:

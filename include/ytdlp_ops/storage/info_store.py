@@ -30,7 +30,10 @@ MAX_INFO_BYTES = 16 << 20
 REDIS_PREFIX = "ytdlp_ops:info:"
 
 _OUR_KEY = "ytdlp_ops"
-_DEFAULT_TTL_SECONDS, _MARGIN_SECONDS = 6 * 3600, 600
+KEEP_SECONDS = 7 * 24 * 3600
+"""The longest that an info is kept; so is one whose end nobody knows: a video's, until its last format came."""
+
+_MARGIN_SECONDS = 600
 _FILE_NAME = re.compile(r"[0-9a-f]{32}\.json")
 _TEMPORARY = ".new-"
 
@@ -56,7 +59,7 @@ class InfoStore(ABC):
         """
         Keep an info, in place of what had that name; the URI under which to find it.
 
-        :param expires_at: unix seconds; when its media URLs end.
+        :param expires_at: unix seconds; when its media URLs end. It is kept for `KEEP_SECONDS` at most.
         :raises BadInput: if the info is no JSON, or has more than 16 MB.
         """
 
@@ -76,8 +79,14 @@ class InfoStore(ABC):
         """
 
     @abstractmethod
-    def trim(self, older_than_seconds: float) -> int:
-        """Delete what no item has come for; how many."""
+    def trim(self, over_for_seconds: float) -> int:
+        """
+        Delete what no item has come for, since a process died between storing it and its item's end; how many.
+
+        :param over_for_seconds: how long ago its end was. What waits longer than its media URLs last is extracted
+            again anyway.
+        :raises DownloadFailed: `LOCAL_IO`.
+        """
 
 
 def open_info_store(uri: str, *, redis: Any = None) -> InfoStore:
@@ -100,25 +109,22 @@ def open_info_store(uri: str, *, redis: Any = None) -> InfoStore:
 
 
 class FileInfoStore(InfoStore):
-    """One file for each info, mode 0600, in a directory of mode 0700; names are hashes, and `trim` ends them."""
+    """
+    One file for each info, mode 0600, in a directory of mode 0700, named by a hash.
+
+    Its time of modification is the end of its media URLs, mostly in the future: `trim` goes by it.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def put(
-        self,
-        name: str,
-        info: dict[str, Any],
-        *,
-        proxy: str | None,
-        expires_at: float | None,  # noqa: ARG002 - files end by `trim`
-    ) -> str:
+    def put(self, name: str, info: dict[str, Any], *, proxy: str | None, expires_at: float | None) -> str:
         content = _document(info, proxy)
         digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         path = self._directory / f"{digest}.json"
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write_by_rename(path, content)
+            _write_by_rename(path, content, _end_of(expires_at))
         except OSError as error:
             raise local_failure(error, f"the info can't be kept in {str(self._directory)!r}") from None
         return path.as_uri()
@@ -144,15 +150,19 @@ class FileInfoStore(InfoStore):
         except OSError as error:
             raise local_failure(error, f"{str(path)!r} can't be removed") from None
 
-    def trim(self, older_than_seconds: float) -> int:
-        before, trimmed = time.time() - older_than_seconds, 0
-        with contextlib.suppress(FileNotFoundError):
+    def trim(self, over_for_seconds: float) -> int:
+        before, trimmed = time.time() - over_for_seconds, 0
+        try:
             for path in self._directory.iterdir():
                 ours = _FILE_NAME.fullmatch(path.name) or path.name.startswith(_TEMPORARY)
                 with contextlib.suppress(FileNotFoundError):  # its item has just ended
                     if ours and path.lstat().st_mtime < before:
                         path.unlink()
                         trimmed += 1
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise local_failure(error, f"{str(self._directory)!r} can't be cleaned") from None
         return trimmed
 
     def _path(self, uri: str) -> Path:
@@ -171,7 +181,7 @@ class RedisInfoStore(InfoStore):
         self._client = client
 
     def put(self, name: str, info: dict[str, Any], *, proxy: str | None, expires_at: float | None) -> str:
-        left = _DEFAULT_TTL_SECONDS if expires_at is None else int(expires_at - time.time()) + _MARGIN_SECONDS
+        left = int(_end_of(expires_at) - time.time()) + _MARGIN_SECONDS
         key = REDIS_PREFIX + name
         self._client.set(key, _document(info, proxy), ex=max(left, _MARGIN_SECONDS))
         return f"redis:{key}"
@@ -185,7 +195,7 @@ class RedisInfoStore(InfoStore):
     def delete(self, uri: str) -> None:
         self._client.delete(self._key(uri))
 
-    def trim(self, older_than_seconds: float) -> int:  # noqa: ARG002 - keys end by themselves
+    def trim(self, over_for_seconds: float) -> int:  # noqa: ARG002 - keys end by themselves
         return 0
 
     def _key(self, uri: str) -> str:
@@ -195,9 +205,16 @@ class RedisInfoStore(InfoStore):
         return key
 
 
+def _end_of(expires_at: float | None) -> float:
+    """When an info ends, unix seconds; whatever a server says, not later than `KEEP_SECONDS` from now."""
+    latest = time.time() + KEEP_SECONDS
+    return latest if expires_at is None else max(0.0, min(latest, expires_at))
+
+
 def _document(info: dict[str, Any], proxy: str | None) -> bytes:
     try:
-        content = json.dumps({**info, _OUR_KEY: {"proxy": proxy}}, ensure_ascii=False).encode("utf-8")
+        # ASCII: a title may hold half a surrogate pair, which UTF-8 has no bytes for
+        content = json.dumps({**info, _OUR_KEY: {"proxy": proxy}}).encode("ascii")
     except (TypeError, ValueError) as error:
         raise BadInput(f"the info is no JSON ({type(error).__name__}); keep a sanitised one") from None
     if len(content) > MAX_INFO_BYTES:
@@ -219,12 +236,13 @@ def _extract_again(uri: str, what: str) -> DownloadFailed:
     return DownloadFailed(Code.LOCAL_INPUT, f"the info {uri!r} {what}", outcome=Outcome.RETRY)
 
 
-def _write_by_rename(path: Path, content: bytes) -> None:
+def _write_by_rename(path: Path, content: bytes, modified: float) -> None:
     descriptor, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=path.parent)  # mode 0600
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - mkstemp gives a descriptor
             file.write(content)
             file.flush()
+            os.utime(file.fileno(), (modified, modified))
             os.fsync(file.fileno())
         Path(temporary).replace(path)
     except BaseException:

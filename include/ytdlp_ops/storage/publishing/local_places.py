@@ -21,26 +21,48 @@ _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLI
 
 
 class LocalPlace:
-    """A directory; it is made if it isn't there."""
+    """
+    A directory, which must be there: one made in place of a mount that is missing would fill the root disk.
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    :param mounted: and must lie in a file system that is mounted, not in the one of ``/``.
+    """
+
+    def __init__(self, root: Path, *, mounted: bool = False) -> None:
+        self._root, self._mounted = root, mounted
 
     @property
     def name(self) -> str:
         """Its path."""
         return str(self._root)
 
+    def check(self) -> None:
+        """As `Place.check`; raises `LOCAL_IO`."""
+        try:
+            there, mounted = self._root.is_dir(), not self._mounted or _is_mounted(self._root)
+        except OSError as error:
+            raise local_failure(error, f"the destination {self.name!r} can't be looked at") from None
+        if not there:
+            what = f"the destination {self.name!r} is not there; mount it, or make the directory once: mkdir -p"
+            raise Refusal(Code.LOCAL_IO, what)
+        if not mounted:
+            what = f"the destination {self.name!r} has 'mount: true', and nothing is mounted there; mount it"
+            raise Refusal(Code.LOCAL_IO, what)
+
+    def has(self, name: PurePosixPath) -> bool:
+        """As `Place.has`."""
+        return os.path.lexists(self._root / name)
+
     def put(self, source: Path, name: PurePosixPath, *, replace: bool) -> Published:
         """
         As `Place.put`. In one file system a second name is made for the same bytes; else they are copied.
 
         :raises Occupied: if another file has the name, and is not to be replaced.
-        :raises DownloadFailed: `DISK` or `LOCAL_IO`.
+        :raises Refusal: `DISK` or `LOCAL_IO`.
         """
         target = self._root / name
+        self.check()
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            self._make_directories(name)
             _sync(source)
             if not replace and (there := _found(source, target)):
                 return there
@@ -50,6 +72,13 @@ class LocalPlace:
         except OSError as error:
             raise local_failure(error, f"{source.name!r} can't be published to {str(target)!r}") from None
         return made
+
+    def _make_directories(self, name: PurePosixPath) -> None:
+        """Those below the root, never the root: it may have been unmounted this moment."""
+        directory = self._root
+        for part in name.parent.parts:
+            directory /= part
+            directory.mkdir(exist_ok=True)
 
     def _linked(self, source: Path, target: Path) -> Published | None:
         try:
@@ -82,6 +111,11 @@ class LocalPlace:
         finally:
             copy.unlink(missing_ok=True)
         return Published(str(target), target.stat().st_size, sent)
+
+
+def _is_mounted(root: Path) -> bool:
+    real = root.resolve()
+    return any(path.is_mount() for path in (real, *real.parents) if path != path.parent)
 
 
 def _found(source: Path, target: Path) -> Published | None:

@@ -13,6 +13,9 @@ from include.ytdlp_ops.storage.publishing.muxing import FAST_START, Embedding, T
 from include.ytdlp_ops.storage.publishing.probing import Probe, probe
 from include.ytdlp_ops.storage.publishing.processes import run_ffmpeg
 
+EXTENSIONS = ("mp4", "m4a", "webm", "mkv", "mka")
+"""Of all that a merge may make."""
+
 _TOLERANCE_SECONDS, _TOLERANCE = 2.0, 0.02
 
 _AUTO_MP4 = ({"h264", "hevc", "av1"}, {"aac", "mp3", "ac3", "eac3", "alac"})

@@ -40,6 +40,20 @@ class Place(Protocol):
     def name(self) -> str:
         """For people: path or URI, without secrets."""
 
+    def check(self) -> None:
+        """
+        See whether files can go there, as far as that costs nothing: before the work, not after it.
+
+        :raises Refusal: why they can't.
+        """
+
+    def has(self, name: PurePosixPath) -> bool:
+        """
+        Whether anything has that name.
+
+        :raises Refusal: why it can't be told.
+        """
+
     def put(self, source: Path, name: PurePosixPath, *, replace: bool) -> Published:
         """
         Have the file there under that name, whole or not at all.

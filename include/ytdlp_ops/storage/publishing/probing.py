@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # media only: a file that came from anywhere may be a playlist, which FFmpeg would follow to other files and hosts
 CONTAINERS = "mov,matroska,webm,mpegts,ogg,flv,avi,asf,mp3,aac,flac,wav,ac3,eac3,mpeg,3gp,caf,amr"
+_PROBE_BYTES = 256 << 10  # FFmpeg's own 5 MB tell no more of streams, and are as much as many videos are
 _MICROSECONDS = 1_000_000
 _TAIL_SECONDS = 1.0
 
@@ -65,16 +66,24 @@ def probe(path: Path, *, to_end: bool = False) -> Probe:
     """
     import av
 
-    options = {"format_whitelist": CONTAINERS, "protocol_whitelist": "file"}
+    options = {"format_whitelist": CONTAINERS, "protocol_whitelist": "file", "probesize": str(_PROBE_BYTES)}
     try:
         with av.open(f"file:{path}", options=options) as container:
-            duration = container.duration / _MICROSECONDS if container.duration else None
+            duration = _duration(container)
             streams = tuple(_stream(stream) for stream in container.streams)
             end = _end(container, duration) if to_end else None
             return Probe(path.stat().st_size, duration, end, streams)
     except (av.FFmpegError, OSError) as error:
         said = getattr(error, "strerror", None) or type(error).__name__
         raise DownloadFailed(Code.BAD_MEDIA, f"{path.name!r} can't be read as media: {said}") from None
+
+
+def _duration(container: av.container.InputContainer) -> float | None:
+    """Of mp4 FFmpeg tells the time at which it ends; a live that was joined late does not begin at zero."""
+    if not container.duration:
+        return None
+    begins = (container.start_time or 0) if container.format.name.startswith("mov") else 0
+    return max(0, container.duration - begins) / _MICROSECONDS
 
 
 def _stream(stream: av.stream.Stream) -> Stream:

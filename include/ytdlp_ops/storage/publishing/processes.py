@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -12,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import IO
 
 from include.ytdlp_ops.codes import Code
+from include.ytdlp_ops.ending import killed_with_us
 from include.ytdlp_ops.errors import DownloadFailed
 
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LOOK_SECONDS = 0.5
 _TAIL_BYTES = 2000
 
@@ -35,7 +34,7 @@ def run_ffmpeg(command: Sequence[str], *, should_stop: Callable[[], BaseExceptio
                 stdout=subprocess.DEVNULL,
                 stderr=said,
                 process_group=0,
-                preexec_fn=_death_with(os.getpid()),  # noqa: PLW1509 - one system call, looked up before the fork
+                preexec_fn=killed_with_us(),  # noqa: PLW1509 - one system call, looked up before the fork
             )
         except OSError as error:
             what = f"{command[0]!r} can't be started: {error.strerror}; install ffmpeg or imageio-ffmpeg"
@@ -57,18 +56,6 @@ def _wait(process: subprocess.Popen[bytes], should_stop: Callable[[], BaseExcept
             return
         if should_stop and (reason := should_stop()):
             raise reason
-
-
-def _death_with(parent: int) -> Callable[[], None]:
-    """What the child calls first: the kernel shall kill it when this thread ends."""
-    prctl = ctypes.CDLL(None).prctl
-
-    def die_with_parent() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it has ended in between
-            os._exit(1)
-
-    return die_with_parent
 
 
 def _tail(said: IO[bytes]) -> str:

@@ -6,7 +6,6 @@ An info is a credential: its media URLs, headers and cookies let in whoever has 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,6 +30,8 @@ _FORMAT_TEXTS = (
 )  # fmt: skip
 _FORMAT_NUMBERS = ("width", "height", "fps", "filesize", "tbr", "vbr", "abr", "asr", "audio_channels")
 _MAX_ENTRIES = 2000
+_LONGEST, _LONGEST_TEXT = {"description": 100_000}, 10_000  # characters
+_LARGEST = 2**53  # beyond it dates and lengths overflow; no comparison holds for NaN
 _TAGS = {
     "title": ("track", "title"),
     "date": ("release_date", "upload_date"),
@@ -108,12 +109,12 @@ def _is_page(value: Any) -> bool:
 def _typed(fields: dict[str, Any], texts: tuple[str, ...], numbers: tuple[str, ...]) -> dict[str, Any]:
     known: dict[str, Any] = {
         # half a surrogate pair can't be written to any file
-        key: fields[key].encode("utf-8", "replace").decode()
+        key: fields[key][: _LONGEST.get(key, _LONGEST_TEXT)].encode("utf-8", "replace").decode()
         for key in texts
         if isinstance(fields.get(key), str)
     }
     for key in numbers:
         value = fields.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST:
             known[key] = value
     return known

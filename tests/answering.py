@@ -36,6 +36,10 @@ class _Handler(BaseHTTPRequestHandler):
         if not location:
             self.wfile.write(self.server.content)
 
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.do_GET()
+
     do_CONNECT = do_HEAD = do_GET  # noqa: N815 -- the base class spells them so
 
     def log_message(self, *_: Any) -> None:

@@ -18,6 +18,7 @@ _YOUTUBE_HOST = re.compile(
 _YOUTUBE_PATH = re.compile(r"/(?:shorts|embed|live|watch|v|e)/(?!videoseries|live_stream)([^/]+)/?")
 _YOUTUBE_WATCH = frozenset({"", "/watch", "/watch_popup", "/watch.php"})
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f]")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -62,6 +63,21 @@ def refuse_private_target(url: str) -> None:
         private = not address.is_global
     if private:
         raise BadInput(f"{host!r} is a private address; set allow_private_targets if it is meant")
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address belongs to the internet, also where it is wrapped in an IPv6 one."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(found, ipaddress.IPv6Address):
+        if found in _NAT64:
+            return is_public(str(ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)))
+        wrapped = found.ipv4_mapped or found.sixtofour
+        if wrapped:
+            return is_public(str(wrapped))
+    return found.is_global and not found.is_multicast
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -18,6 +18,10 @@ import pytest
 
 from tests.offline_youtube import OfflineYouTube
 from tests.offline_youtube.media import ITAGS, made_once
+from tests.offline_youtube.offers import SPARSE, SPARSE_BYTES
+from tests.offline_youtube.stock import Stock
+from tests.offline_youtube.streams import SEGMENTS
+from tests.ops_servers import wait_for
 
 # yt-dlp leaves the sockets of failed answers to the garbage collector
 
@@ -137,6 +141,90 @@ def test_a_playlist_is_listed_through_its_continuations(
     assert [entry["id"] for entry in info["entries"]] == [f"ok-{n:08d}" for n in range(1, count + 1)]
 
 
+def test_a_live_grows_and_ends_and_then_is_a_video(site: OfflineYouTube, tmp_path: Path) -> None:
+    site.reset()
+    live = extract(site, "growing-001", "egress1", tmp_path, "92")
+
+    first = playlist(site, live["url"])
+    wait_for(lambda: len(segments(playlist(site, live["url"]))) > len(segments(first)), "another segment")
+    site.streams.end("growing-001")
+
+    last = playlist(site, live["url"])
+    assert (live["live_status"], live.get("duration")) == ("is_live", None)
+    assert segments(last)[:2] == segments(first)[:2]
+    assert ("#EXT-X-ENDLIST" in first, "#EXT-X-ENDLIST" in last) == (False, True)
+    assert len(segments(last)) == SEGMENTS
+    video = extract(site, "growing-001", "egress1", tmp_path, "92")
+    assert (video["live_status"], video["duration"]) == ("was_live", SEGMENTS)
+
+
+def test_a_live_that_does_not_end_has_a_window_and_begins_its_segments_again(
+    site: OfflineYouTube, tmp_path: Path
+) -> None:
+    live = extract(site, "live-000001", "egress1", tmp_path, "92")
+    site.streams.end("live-000001")  # it can't; an hour has passed
+
+    lines = playlist(site, live["url"])
+
+    listed = segments(lines)
+    assert int(lines[3].removeprefix("#EXT-X-MEDIA-SEQUENCE:")) > 3000
+    assert "#EXT-X-ENDLIST" not in lines
+    assert len(listed) == 6
+    assert ask(site, "egress1", listed[-1]) == 200
+
+
+@pytest.mark.parametrize(("egress", "status"), [("egress1", 200), ("egress2", 403)])
+def test_manifests_and_segments_serve_only_the_egress_that_extracted(
+    site: OfflineYouTube, tmp_path: Path, egress: str, status: int
+) -> None:
+    hls = extract(site, "hlsaes-0001", "egress1", tmp_path, "92")
+    dash = extract(site, "dash-000001", "egress1", tmp_path, "136")
+    lines = playlist(site, hls["url"])
+    key = lines[4].split('"')[1]
+
+    asked = [hls["manifest_url"], hls["url"], segments(lines)[0], key, dash["manifest_url"]]
+
+    assert [ask(site, egress, url) for url in [*asked, dash["fragment_base_url"] + "sq/0"]] == [status] * 6
+
+
+@pytest.mark.parametrize(
+    ("ext", "begins"),
+    [("vtt", "WEBVTT"), ("srt", "1\n00:00:00,000 -->"), ("json3", '{"wireMagic"'), ("ttml", "<?xml")],
+)
+def test_timed_text_comes_in_the_form_that_is_asked_for(
+    site: OfflineYouTube, tmp_path: Path, ext: str, begins: str
+) -> None:
+    info = extract(site, "subs-000001", "egress1", tmp_path, "140")
+    (url,) = [each["url"] for each in info["subtitles"]["de"] if each["ext"] == ext]
+
+    text = read(site, "egress1", url)
+
+    assert text.startswith(begins)
+    assert "Hallo" in text
+    assert set(info["automatic_captions"]) == {"en-orig", "en", "de", "fr"}
+
+
+def test_two_gigabytes_take_no_room_and_are_served_by_range(site: OfflineYouTube, tmp_path: Path) -> None:
+    info = extract(site, "sparse-0001", "egress1", tmp_path, "999")
+
+    path = site.stock.path(SPARSE)
+
+    assert (info["filesize"], path.stat().st_blocks < 64) == (SPARSE_BYTES, True)
+    assert ask(site, "egress1", info["url"], {"Range": f"bytes={SPARSE_BYTES - 4}-"}) == 206
+
+
+def test_what_few_videos_have_is_made_when_it_is_asked_for(site: OfflineYouTube, tmp_path: Path) -> None:
+    (tmp_path / "media").symlink_to(site.media_folder)
+    stock = Stock(tmp_path)
+
+    before = sorted(path.name for path in tmp_path.iterdir())
+    picture = stock.thumbnail("webp")
+
+    assert before == ["media"]
+    assert picture.startswith(b"RIFF")
+    assert stock.thumbnail("webp") == picture
+
+
 def test_two_that_make_a_folder_at_once_get_one_whole_folder(tmp_path: Path) -> None:
     both_make = Barrier(2, timeout=10)
 
@@ -178,6 +266,21 @@ def test_the_command_says_when_it_listens_and_ends_on_a_signal(
     assert (status, ready["proxy"] in line) == (0, True)
     assert ready["proxy"] == f"http://egress1:x@127.0.0.1:{ready['port']}"
     assert Path(ready["bundle_file"]).read_text().endswith(Path(ready["ca_file"]).read_text())
+
+
+def playlist(site: OfflineYouTube, url: str) -> list[str]:
+    return read(site, "egress1", url).splitlines()
+
+
+def segments(lines: list[str]) -> list[str]:
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def read(site: OfflineYouTube, egress: str, url: str) -> str:
+    """The text of one answer."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({"https": site.proxy(egress)}))
+    with opener.open(url, timeout=10) as response:
+        return str(response.read().decode())
 
 
 def ask(site: OfflineYouTube, egress: str, url: str, headers: dict[str, str] | None = None) -> int:

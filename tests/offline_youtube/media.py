@@ -1,4 +1,4 @@
-"""The media that every video has, made with ffmpeg once per folder."""
+"""The media that every video has, made with ffmpeg once per folder, and how any other is made."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,22 @@ _X264 = "-c:v libx264 -preset ultrafast -crf 35 -g 60 -pix_fmt yuv420p"
 _FRAGMENTED = "-movflags +frag_keyframe+empty_moov+default_base_moof"
 
 
-def _picture(size: str, rate: int) -> str:
-    return f"-f lavfi -i testsrc=size={size}:rate={rate}:duration={DURATION}"
+def picture(size: str, rate: int, seconds: float = DURATION) -> str:
+    """ffmpeg's arguments for moving pictures."""
+    return f"-f lavfi -i testsrc=size={size}:rate={rate}:duration={seconds}"
 
 
-def _sound(rate: int) -> str:
-    return f"-f lavfi -i sine=frequency=440:sample_rate={rate}:duration={DURATION}"
+def sound(rate: int, frequency: int = 440, seconds: float = DURATION) -> str:
+    """ffmpeg's arguments for a tone."""
+    return f"-f lavfi -i sine=frequency={frequency}:sample_rate={rate}:duration={seconds}"
+
+
+def by_ffmpeg(arguments: str, target: Path) -> None:
+    """Make a file, in its own folder."""
+    import imageio_ffmpeg  # type: ignore[import-untyped]  # the wheel has no types
+
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-nostdin", *arguments.split(), str(target)]
+    subprocess.run(command, check=True, cwd=target.parent)
 
 
 @dataclass(frozen=True)
@@ -30,59 +41,78 @@ class Media:
     """
     One format's file.
 
+    :param itag: the site's number of the format.
     :param name: file name.
     :param mime: as the player response gives it, codecs included.
     :param said: what else the player response says of it.
-    :param ffmpeg: arguments that make it.
+    :param make: makes it.
+    :param xtags: what tells formats of one itag apart: ``acont=dubbed:lang=de``.
+    :param seconds: how long it lasts.
     """
 
+    itag: int
     name: str
     mime: str
     said: Mapping[str, Any]
-    ffmpeg: str
+    make: Callable[[Path], None]
+    xtags: str = ""
+    seconds: float = DURATION
 
 
-def _size(width: int, height: int, fps: int, quality: str) -> dict[str, Any]:
-    label = f"{height}p{fps if fps > 30 else ''}"
+def size(width: int, height: int, fps: int, quality: str) -> dict[str, Any]:
+    """What the player response says of pictures."""
+    label = f"{min(width, height)}p{fps if fps > 30 else ''}"
     return {"width": width, "height": height, "fps": fps, "quality": quality, "qualityLabel": label}
 
 
-def _audio(rate: int, quality: str) -> dict[str, Any]:
+def audio(rate: int, quality: str) -> dict[str, Any]:
+    """What the player response says of sound."""
     return {"audioQuality": f"AUDIO_QUALITY_{quality}", "audioSampleRate": str(rate), "audioChannels": 2}
 
 
-ITAGS: Mapping[int, Media] = {
-    18: Media(
+def encoded(itag: int, name: str, mime: str, said: Mapping[str, Any], arguments: str, **more: Any) -> Media:
+    """Media that ffmpeg makes with these arguments."""
+    return Media(itag, name, mime, said, partial(by_ffmpeg, arguments), **more)
+
+
+_USUAL = (
+    encoded(
+        18,
         "18.mp4",
         'video/mp4; codecs="avc1.42001E, mp4a.40.2"',
-        {**_size(640, 360, 30, "medium"), **_audio(44100, "LOW")},
-        f"{_picture('640x360', 30)} {_sound(44100)} {_X264} -c:a aac -ac 2 -movflags +faststart",
+        {**size(640, 360, 30, "medium"), **audio(44100, "LOW")},
+        f"{picture('640x360', 30)} {sound(44100)} {_X264} -c:a aac -ac 2 -movflags +faststart",
     ),
-    299: Media(
+    encoded(
+        299,
         "299.mp4",
         'video/mp4; codecs="avc1.64002a"',
-        _size(1920, 1080, 60, "hd1080"),
-        f"{_picture('1920x1080', 60)} {_X264} -an {_FRAGMENTED}",
+        size(1920, 1080, 60, "hd1080"),
+        f"{picture('1920x1080', 60)} {_X264} -an {_FRAGMENTED}",
     ),
-    136: Media(
+    encoded(
+        136,
         "136.mp4",
         'video/mp4; codecs="avc1.4d401f"',
-        _size(1280, 720, 30, "hd720"),
-        f"{_picture('1280x720', 30)} {_X264} -an {_FRAGMENTED}",
+        size(1280, 720, 30, "hd720"),
+        f"{picture('1280x720', 30)} {_X264} -an {_FRAGMENTED}",
     ),
-    140: Media(
+    encoded(
+        140,
         "140.m4a",
         'audio/mp4; codecs="mp4a.40.2"',
-        {"quality": "tiny", **_audio(44100, "MEDIUM")},
-        f"{_sound(44100)} -c:a aac -b:a 128k -ac 2 -vn -f mp4 {_FRAGMENTED}",
+        {"quality": "tiny", **audio(44100, "MEDIUM")},
+        f"{sound(44100)} -c:a aac -b:a 128k -ac 2 -vn -f mp4 {_FRAGMENTED}",
     ),
-    251: Media(
+    encoded(
+        251,
         "251.webm",
         'audio/webm; codecs="opus"',
-        {"quality": "tiny", **_audio(48000, "MEDIUM")},
-        f"{_sound(48000)} -c:a libopus -b:a 96k -ac 2 -vn",
+        {"quality": "tiny", **audio(48000, "MEDIUM")},
+        f"{sound(48000)} -c:a libopus -b:a 96k -ac 2 -vn",
     ),
-}
+)
+ITAGS: Mapping[int, Media] = {media.itag: media for media in _USUAL}
 
 
 def made_once(target: Path, make: Callable[[Path], None]) -> Path:
@@ -109,8 +139,5 @@ def made_once(target: Path, make: Callable[[Path], None]) -> Path:
 
 def make_media(folder: Path) -> None:
     """Make every file of `ITAGS` in `folder`; about two seconds of work."""
-    import imageio_ffmpeg  # type: ignore[import-untyped]  # the wheel has no types
-
     for media in ITAGS.values():
-        command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-nostdin", *media.ffmpeg.split()]
-        subprocess.run([*command, str(folder / media.name)], check=True)
+        media.make(folder / media.name)

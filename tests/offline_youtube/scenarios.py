@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.offline_youtube.media import DURATION, ITAGS, Media
+from tests.offline_youtube.offers import LANGUAGES, SPARSE, STILL, TENBIT, VERTICAL
+from tests.offline_youtube.streams import NO_STREAM, SEGMENTS, Kind
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
@@ -15,7 +19,15 @@ class Scenario:
     :param means: what a person would say of it.
     :param play: the playabilityStatus.
     :param http: status of the watch page and of the API, instead of an answer.
-    :param itags: the formats it has; None: all that there are.
+    :param itags: the usual formats that it has; None: all that there are.
+    :param offers: formats that it has beside those.
+    :param stream: what it has in segments; by default nothing.
+    :param seconds: how long it lasts; 0: the site does not say.
+    :param title: its title, instead of one that names its id.
+    :param description: what the uploader says of it.
+    :param chapters: seconds and title of each, in the page's panel.
+    :param captions: languages of its subtitles; ``a.en``: captions made by machine.
+    :param small_pictures: whether of its thumbnails the site has the small JPEGs only.
     :param live: the key of videoDetails that makes it a live.
     :param starts_in: seconds until the start of a live.
     :param countries: where it plays.
@@ -34,6 +46,14 @@ class Scenario:
     play: Mapping[str, Any] = field(default_factory=lambda: {"status": "OK"})
     http: int | None = None
     itags: tuple[int, ...] | None = None
+    offers: tuple[Media, ...] = ()
+    stream: Kind = NO_STREAM
+    seconds: float = DURATION
+    title: str | None = None
+    description: str = "Made with ffmpeg."
+    chapters: tuple[tuple[int, str], ...] = ()
+    captions: tuple[str, ...] = ()
+    small_pictures: bool = False
     live: str | None = None
     starts_in: int = 7200
     countries: tuple[str, ...] = ("US", "DE", "GE")
@@ -46,6 +66,12 @@ class Scenario:
     media: str | None = None
     times: int | None = None
     ttl: int | None = None
+
+    @property
+    def formats(self) -> tuple[Media, ...]:
+        """What it has behind plain URLs."""
+        usual = ITAGS if self.itags is None else self.itags
+        return (*(ITAGS[itag] for itag in usual), *self.offers)
 
 
 def _says(status: str, reason: str, detail: str | None = None) -> dict[str, Any]:
@@ -122,7 +148,13 @@ _CONTENT = {
     ),
     "drm": Scenario(means="locked", drm=True),
     "only18": Scenario(means="has the small joined format only", itags=(18,)),
-    "live": Scenario(means="live now; plays, as HLS", live="isLive", itags=()),
+    "live": Scenario(
+        means="live now; plays, as HLS, and never ends",
+        live="isLive",
+        itags=(),
+        seconds=0,
+        stream=Kind(hls=True, every=1.0, ends=False),
+    ),
     "norec": Scenario(
         means="a live without recording", play=_says("UNPLAYABLE", "This live stream recording is not available.")
     ),
@@ -193,7 +225,74 @@ _MEDIA = {
     "expired": Scenario(means="media URLs that are past their time", ttl=-60),
 }
 
+_CHAPTERS = ((0, "Intro"), (1, "Middle = part; #2"), (3, "End"))
+
+_SHAPES = {
+    "hls": Scenario(means="HLS alone, in two heights", itags=(), seconds=SEGMENTS, stream=Kind(hls=True)),
+    "hlsaes": Scenario(
+        means="HLS with AES-128", itags=(), seconds=SEGMENTS, stream=Kind(hls=True, encrypted=True)
+    ),
+    "dash": Scenario(means="DASH alone", itags=(), seconds=SEGMENTS, stream=Kind(dash=True)),
+    "manifests": Scenario(
+        means="HLS and DASH beside a plain format",
+        itags=(18,),
+        seconds=SEGMENTS,
+        stream=Kind(hls=True, dash=True),
+    ),
+    "langs": Scenario(means="sound in two languages, and described", itags=(136,), offers=LANGUAGES),
+    "vertical": Scenario(means="higher than wide", itags=(140,), offers=(VERTICAL,)),
+    "tenbit": Scenario(means="VP9 of 10 bits, with Opus", itags=(251,), offers=(TENBIT,)),
+    "still": Scenario(means="one frame", itags=(), offers=(STILL,), seconds=0),
+    "subs": Scenario(means="subtitles in two languages, and captions by machine", captions=("en", "de", "a.en")),
+    "asr": Scenario(means="captions by machine only", captions=("a.en",)),
+    "smallpic": Scenario(means="thumbnails are small JPEGs", small_pictures=True),
+    "chapters": Scenario(means="chapters in the page's panel", chapters=_CHAPTERS),
+    "chaptext": Scenario(
+        means="chapters in the description",
+        description="\n".join(["A talk.", "", *(f"0:{second:02} {title}" for second, title in _CHAPTERS)]),
+    ),
+    "sparse": Scenario(means="2 GB of silence", itags=(), offers=(SPARSE,), seconds=round(SPARSE.seconds)),
+    "growing": Scenario(
+        means="a live of eight seconds that comes in three, ends, and then is a video",
+        live="isLive",
+        itags=(),
+        seconds=SEGMENTS,
+        stream=Kind(hls=True, every=0.5),
+    ),
+    "postlive": Scenario(
+        means="a live that ended, before its recording is made; plays, as DASH",
+        live="isPostLiveDvr",
+        starts_in=-7200,
+        itags=(),
+        seconds=SEGMENTS,
+        stream=Kind(dash=True),
+    ),
+}
+
+_TITLES = {
+    "tup": "../../etc/passwd",
+    "troot": "/etc/passwd",
+    "tpercent": "a%00b%2e%2e%2f%(id)s%n",
+    "tnul": "a\0b",
+    "temoji": "\N{CLAPPER BOARD}" * 75,
+    "tcon": "CON",
+    "tnuldot": "nul.",
+    "trtl": "\u202egnp.exe\u2066\u200b",
+    "tdash": "-rf",
+    "tlines": "one\ntwo\r\n\tthree",
+    "tdots": "...",
+    "thome": "~/$HOME/`id`",
+    "thalf": "half a pair \ud83d",
+    "twindows": 'C:\\a:*?"<>|b',
+}
+
 SCENARIOS: Mapping[str, Scenario] = {**_CONTENT, **_NOT_YET, **_SYSTEMIC, **_MEDIA}
+
+SHAPES: Mapping[str, Scenario] = {
+    **_SHAPES,
+    **{prefix: Scenario(means=f"is called {title!a}", title=title) for prefix, title in _TITLES.items()},
+}
+"""All of these play; what is played is of every shape."""
 
 EGRESS_FAULTS: Mapping[str, str] = {
     "p403": "the proxy forbids the host",
@@ -214,7 +313,13 @@ EGRESS_FAULTS: Mapping[str, str] = {
 def scenario_of(video_id: str) -> Scenario:
     """What the video with this id does."""
     prefix, dash, _ = video_id.partition("-")
-    return SCENARIOS.get(prefix, GOOD) if dash else GOOD
+    return (SCENARIOS.get(prefix) or SHAPES.get(prefix) or GOOD) if dash else GOOD
+
+
+def media_of(video_id: str, itag: int, xtags: str) -> Media:
+    """The format of a video that a media URL names."""
+    formats = (*scenario_of(video_id).offers, *ITAGS.values())
+    return next(media for media in formats if (media.itag, media.xtags) == (itag, xtags))
 
 
 def egress_fault_of(egress: str) -> str | None:

@@ -19,12 +19,17 @@ from typing import Any, Self, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from tests.offline_youtube.certificates import BUNDLE_FILE, CA_FILE, HOSTS, LEAF_FILE, make_certificates
-from tests.offline_youtube.media import ITAGS, made_once, make_media
-from tests.offline_youtube.player import Player, is_signed_for
-from tests.offline_youtube.scenarios import egress_fault_of, scenario_of
+from tests.offline_youtube.media import made_once
+from tests.offline_youtube.player import Player
+from tests.offline_youtube.scenarios import egress_fault_of, media_of, scenario_of
+from tests.offline_youtube.signing import is_signed_for
+from tests.offline_youtube.stock import Stock
+from tests.offline_youtube.streams import Streams
 from tests.offline_youtube.youtube import Request, YouTube
 
+_BLOCK = 1 << 20
 _SLOW_BLOCK, _SLOW_PAUSE = 16384, 0.25  # 64 kB a second
+_IN_SEGMENTS = ("/videoplayback/", "/api/manifest/")
 _FORGET_LOGIN = {
     "Set-Cookie": "LOGIN_INFO=; Domain=.youtube.com; Path=/; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Secure"
 }
@@ -47,12 +52,14 @@ class OfflineYouTube(ThreadingHTTPServer):
     request_queue_size = 128
 
     def __init__(self, folder: Path, port: int = 0, ttl: int = 21600) -> None:
-        self.media_folder = made_once(folder / "media", make_media)
+        self.stock = Stock(folder)
+        self.media_folder = self.stock.usual
+        self.streams = Streams(self.stock, lambda video_id: scenario_of(video_id).stream)
         certificates = made_once(folder / "certificates", make_certificates)
         self.ca_file, self.bundle_file = certificates / CA_FILE, certificates / BUNDLE_FILE
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.tls.load_cert_chain(certificates / LEAF_FILE)
-        self.youtube = YouTube(Player(self.media_folder, ttl))
+        self.youtube = YouTube(Player(self.stock, self.streams, ttl), self.stock)
         self.log: list[dict[str, Any]] = []
         self.stopping = threading.Event()
         self._asked: Counter[tuple[str, str]] = Counter()
@@ -75,7 +82,8 @@ class OfflineYouTube(ThreadingHTTPServer):
             return self._asked[video_id, itag]
 
     def reset(self) -> None:
-        """Forget the log and what was asked."""
+        """Forget the log and what was asked; lives begin anew."""
+        self.streams.reset()
         with self._lock:
             self.log.clear()
             self._asked.clear()
@@ -169,6 +177,11 @@ class Handler(BaseHTTPRequestHandler):
         if url.path == "/videoplayback":
             self._media(query)
             return
+        if url.path.startswith(_IN_SEGMENTS):
+            piece = self.site.streams.answer(url.path, self.egress)
+            self._note(piece.status, len(piece.body), path=url.path.split("/expire/")[0], **_told_in(url.path))
+            self._reply(piece.status, piece.body, piece.kind, slow=egress_fault_of(self.egress) == "slow")
+            return
         cookies = self.headers.get("Cookie") or ""
         answer = self.site.youtube.answer(Request(host, url.path, query, body, self.egress, cookies))
         self._note(answer.status, len(answer.body), host=host, path=url.path)
@@ -195,11 +208,11 @@ class Handler(BaseHTTPRequestHandler):
         if fault == "reset":
             self._drop()
             return
-        media = ITAGS[int(query["itag"])]
-        content = (self.site.media_folder / media.name).read_bytes()
+        media = media_of(query["vid"], int(query["itag"]), query.get("xtags", ""))
+        content = self.site.stock.content(media)
         changed = {
-            "html": b"<html>captive portal</html>" * 100,
-            "empty": b"",
+            "html": memoryview(b"<html>captive portal</html>" * 100),
+            "empty": memoryview(b""),
             "trunc": content[: len(content) // 2],
         }
         content = changed.get(fault, content)
@@ -223,7 +236,7 @@ class Handler(BaseHTTPRequestHandler):
     def _reply(
         self,
         status: int,
-        content: bytes,
+        content: bytes | memoryview,
         kind: str,
         headers: dict[str, str] | None = None,
         *,
@@ -244,12 +257,12 @@ class Handler(BaseHTTPRequestHandler):
         if not whole or len(content) < promised:
             self._drop()
 
-    def _send_body(self, content: bytes, slow: bool) -> bool:
+    def _send_body(self, content: bytes | memoryview, slow: bool) -> bool:
         """Whether all was sent before the server stopped."""
-        block = _SLOW_BLOCK if slow else len(content) or 1
+        block = _SLOW_BLOCK if slow else _BLOCK
         for at in range(0, len(content), block):
             self.connection.sendall(content[at : at + block])
-            if slow and self.site.stopping.wait(_SLOW_PAUSE):
+            if self.site.stopping.wait(_SLOW_PAUSE if slow else 0):
                 return False
         return True
 
@@ -273,7 +286,13 @@ class Handler(BaseHTTPRequestHandler):
                 closing()
 
 
-def _ranged(content: bytes, asked: str | None) -> tuple[int, bytes, dict[str, str]]:
+def _told_in(path: str) -> dict[str, str]:
+    """What a path of googlevideo says of the media, for the log."""
+    names = {"vid": "media", "itag": "itag", "sq": "segment"}
+    return {name: found[1] for key, name in names.items() if (found := re.search(rf"/{key}/([^/]+)", path))}
+
+
+def _ranged(content: memoryview, asked: str | None) -> tuple[int, memoryview, dict[str, str]]:
     """Status, the part that a Range header asks for, headers."""
     match = re.fullmatch(r"bytes=(\d+)-(\d*)", asked or "")
     accept = {"Accept-Ranges": "bytes"}
@@ -281,5 +300,5 @@ def _ranged(content: bytes, asked: str | None) -> tuple[int, bytes, dict[str, st
         return 200, content, accept
     start, stop = int(match[1]), min(int(match[2] or len(content) - 1), len(content) - 1) + 1
     if start >= len(content):
-        return 416, b"", {**accept, "Content-Range": f"bytes */{len(content)}"}
+        return 416, content[:0], {**accept, "Content-Range": f"bytes */{len(content)}"}
     return 206, content[start:stop], {**accept, "Content-Range": f"bytes {start}-{stop - 1}/{len(content)}"}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+
+from tests.offline_youtube.media import by_ffmpeg, picture, sound
 
 SECONDS = 3
 
@@ -12,12 +13,12 @@ _X264 = "-c:v libx264 -preset ultrafast -crf 40 -g 30"
 _FRAGMENTED = "-movflags +frag_keyframe+empty_moov+default_base_moof"
 
 
-def _picture(size: str, seconds: int = SECONDS) -> str:
-    return f"-f lavfi -i testsrc=size={size}:rate=30:duration={seconds}"
+def _picture(size: str) -> str:
+    return picture(size, 30, SECONDS)
 
 
 def _sound(frequency: int) -> str:
-    return f"-f lavfi -i sine=frequency={frequency}:sample_rate=48000:duration={SECONDS}"
+    return sound(48000, frequency, SECONDS)
 
 
 SHAPES: Mapping[str, str] = {
@@ -44,26 +45,17 @@ SUBTITLES: Mapping[str, str] = {
 
 def make_shapes(folder: Path) -> None:
     """Make every file of `SHAPES` and `SUBTITLES` in a folder; about two seconds of work."""
-    import imageio_ffmpeg  # type: ignore[import-untyped]  # the wheel has no types
-
     for name, arguments in SHAPES.items():
-        command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-nostdin", *arguments.split()]
-        subprocess.run([*command, str(folder / name)], check=True)
+        by_ffmpeg(arguments, folder / name)
     for name, text in SUBTITLES.items():
         (folder / name).write_text(text, encoding="utf-8")
 
 
 def make_segments(folder: Path) -> None:
     """An HLS stream with AES-128 (``index.m3u8``), and a DASH one (``init.m4s``, ``chunk-1.m4s`` …), 8 s each."""
-    import imageio_ffmpeg
-
     (folder / "key.bin").write_bytes(b"0123456789abcdef")
     (folder / "key.txt").write_text(f"key.bin\n{folder / 'key.bin'}\n")
-    hls = "-f hls -hls_time 1 -hls_list_size 0 -hls_playlist_type vod -hls_key_info_file key.txt index.m3u8"
-    dash = (
-        "-f dash -seg_duration 1 -use_template 1 -init_seg_name init.m4s -media_seg_name chunk-$Number$.m4s x.mpd"
-    )
-    for arguments in (hls, dash):
-        command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-nostdin", *_picture("160x90", 8).split()]
-        command += [*_X264.split(), "-pix_fmt", "yuv420p", *arguments.split()]
-        subprocess.run(command, check=True, cwd=folder)
+    hls = "-f hls -hls_time 1 -hls_list_size 0 -hls_playlist_type vod -hls_key_info_file key.txt"
+    dash = "-f dash -seg_duration 1 -use_template 1 -init_seg_name init.m4s -media_seg_name chunk-$Number$.m4s"
+    for name, arguments in (("index.m3u8", hls), ("x.mpd", dash)):
+        by_ffmpeg(f"{picture('160x90', 30, 8)} {_X264} -pix_fmt yuv420p {arguments}", folder / name)

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from tests.offline_youtube.captions import timed_text
 from tests.offline_youtube.lists import browse_channel, browse_playlist, continued
-from tests.offline_youtube.player import Json, Player
+from tests.offline_youtube.player import Json, Player, title_of
 from tests.offline_youtube.scenarios import egress_fault_of, scenario_of
+from tests.offline_youtube.stock import Stock
 
 _HTML, _JSON = "text/html; charset=utf-8", "application/json"
 _CHANNEL_PATH = re.compile(r"/(@[\w.-]+|channel/[\w-]+|c/\w+|user/\w+)(?:/(\w+))?")
+_PICTURE_PATH = re.compile(r"/vi(?:_webp)?/([\w-]{11})/(\w+)\.(jpg|webp)")
 _API_ERRORS = {
     403: "The caller does not have permission",
     429: "Resource has been exhausted (e.g. check quota).",
 }
-_VARIANT = (
-    "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=4000000,RESOLUTION=1920x1080,FRAME-RATE=30,"
-    'CODECS="avc1.640028,mp4a.40.2"\n'
-    "https://manifest.googlevideo.com/api/manifest/hls_playlist/itag/96/playlist/index.m3u8\n"
-)
 
 
 class Request(NamedTuple):
@@ -50,9 +47,10 @@ _NOT_FOUND = Answer(404, _HTML, b"<html>404</html>")
 
 @dataclass(frozen=True)
 class YouTube:
-    """Every played host but googlevideo's media."""
+    """Every played host but googlevideo."""
 
     player: Player
+    stock: Stock
 
     def answer(self, request: Request) -> Answer:
         """What the site says to this request."""
@@ -68,7 +66,21 @@ class YouTube:
         if match := _CHANNEL_PATH.fullmatch(path):
             missing = "missing" in match[1]
             return _NOT_FOUND if missing else _page(browse_channel(match[1], match[2] or "featured"))
+        if path == "/api/timedtext":
+            kind, text = timed_text(request.query)
+            return Answer(200, f"{kind}; charset=utf-8", text.encode())
+        if request.host.endswith("ytimg.com"):
+            return self._picture(path)
         return _small_file(request)
+
+    def _picture(self, path: str) -> Answer:
+        """A thumbnail; storyboards are not played."""
+        match = _PICTURE_PATH.fullmatch(path)
+        if not match or (
+            scenario_of(match[1]).small_pictures and (match[3] == "webp" or match[2] == "maxresdefault")
+        ):
+            return _NOT_FOUND
+        return Answer(200, "image/jpeg" if match[3] == "jpg" else "image/webp", self.stock.thumbnail(match[3]))
 
     def _watch_page(self, request: Request) -> Answer:
         video_id = request.query["v"]
@@ -102,14 +114,30 @@ class YouTube:
 def _watch_next(video_id: str) -> Json:
     badge = {"metadataBadgeRenderer": {"style": "BADGE_STYLE_TYPE_MEMBERS_ONLY", "label": "Members only"}}
     primary = {
-        "title": {"runs": [{"text": f"Offline video {video_id}"}]},
+        "title": {"runs": [{"text": title_of(video_id)}]},
         "badges": [badge] if scenario_of(video_id).members else [],
         "dateText": {"simpleText": "Jan 2, 2024"},
     }
     owner = {"videoOwnerRenderer": {"title": {"runs": [{"text": "Offline channel"}]}}}
     contents = [{"videoPrimaryInfoRenderer": primary}, {"videoSecondaryInfoRenderer": {"owner": owner}}]
     results = {"twoColumnWatchNextResults": {"results": {"results": {"contents": contents}}}}
-    return {"contents": results, "currentVideoEndpoint": {"watchEndpoint": {"videoId": video_id}}}
+    endpoint = {"watchEndpoint": {"videoId": video_id}}
+    return {"contents": results, "currentVideoEndpoint": endpoint, **_chapters(scenario_of(video_id).chapters)}
+
+
+def _chapters(chapters: tuple[tuple[int, str], ...]) -> Json:
+    """The panel that lists them."""
+    listed = [
+        {
+            "macroMarkersListItemRenderer": {
+                "title": {"simpleText": title},
+                "timeDescription": {"simpleText": f"0:{second:02}"},
+            }
+        }
+        for second, title in chapters
+    ]
+    panel = {"content": {"macroMarkersListRenderer": {"contents": listed}}}
+    return {"engagementPanels": [{"engagementPanelSectionListRenderer": panel}]} if listed else {}
 
 
 def _resolved(url: str) -> Answer:
@@ -130,10 +158,6 @@ def _small_file(request: Request) -> Answer:
         return _page({}, client="WEB_EMBEDDED_PLAYER")
     if path in ("/", "/tv"):
         return _page({})
-    if path.endswith("index.m3u8"):
-        return Answer(200, "application/vnd.apple.mpegurl", _VARIANT.encode())
-    if request.host.endswith("ytimg.com"):
-        return Answer(200, "image/jpeg", base64.b64decode("/9j/2Q=="))
     return _NOT_FOUND
 
 

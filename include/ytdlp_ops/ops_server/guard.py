@@ -8,7 +8,6 @@ resolve to such addresses, and every connection itself.
 from __future__ import annotations
 
 import errno
-import ipaddress
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,9 +15,7 @@ from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from include.ytdlp_ops.errors import BadInput
-from include.ytdlp_ops.urls import refuse_private_target
-
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+from include.ytdlp_ops.urls import is_public, refuse_private_target
 
 
 class Guard:
@@ -124,18 +121,3 @@ class Guard:
     def _refuse(self, what: str) -> NoReturn:
         self.refused = f"{what}; set allow_private_targets if it is meant"
         raise BadInput(self.refused)
-
-
-def is_public(address: str) -> bool:
-    """Whether an IP address belongs to the internet, also where it is wrapped in an IPv6 one."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    if isinstance(found, ipaddress.IPv6Address):
-        if found in _NAT64:
-            return is_public(str(ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)))
-        wrapped = found.ipv4_mapped or found.sixtofour
-        if wrapped:
-            return is_public(str(wrapped))
-    return found.is_global and not found.is_multicast

@@ -22,7 +22,6 @@ with DAG(
     schedule=None,
     start_date=START,
     max_active_runs=ALL_OF_THEM,
-    max_active_tasks=ALL_OF_THEM,
     max_consecutive_failed_dag_runs=0,
     params=worker_params(),
     default_args=worker_defaults(),

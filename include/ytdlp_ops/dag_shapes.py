@@ -8,13 +8,19 @@ from typing import Any
 from airflow.sdk import Asset, AssetOrTimeSchedule, AssetWatcher, CronTriggerTimetable, Param
 
 from include.ytdlp_ops.queues.keys import QueueKeys
+from include.ytdlp_ops.triggers.due import DueTrigger
 from include.ytdlp_ops.triggers.inbox import InboxTrigger
 
 OWNER = "ytdlp-ops"
 START = datetime(2024, 1, 1, tzinfo=UTC)
+ALL_STAGES = ("v01", "auth", "dl", "publish")
 MAX_IN_FLIGHT = 16
 ALL_OF_THEM = 1024
-"""The limit of runs that Airflow keeps; the dispatcher's `max_in_flight` is the one that counts."""
+"""
+The limit of runs that Airflow keeps; the dispatcher's `max_in_flight` is the one that counts.
+
+Not of tasks: there Airflow's `[core] max_active_tasks_per_dag` (16) keeps slots free for other DAGs.
+"""
 
 _QUEUE_BASE = Param(
     None,
@@ -29,10 +35,17 @@ def woken_by_inbox(stage: str) -> AssetOrTimeSchedule:
     """Runs when the stage's inbox has work, and every minute as a safety net."""
     inbox = QueueKeys.of(stage).inbox
     watcher = AssetWatcher(name=f"{inbox}_watcher", trigger=InboxTrigger(stage=stage, max_in_flight=MAX_IN_FLIGHT))
-    return AssetOrTimeSchedule(
-        timetable=CronTriggerTimetable("* * * * *", timezone="UTC"),
-        assets=[Asset(name=inbox, uri=f"ytdlp-ops://inbox/{inbox}", watchers=[watcher])],
-    )
+    return _woken_by(Asset(name=inbox, uri=f"ytdlp-ops://inbox/{inbox}", watchers=[watcher]))
+
+
+def woken_by_due_times() -> AssetOrTimeSchedule:
+    """Runs when a lease is over or an item's time has come, and every minute as a safety net."""
+    watcher = AssetWatcher(name="due_watcher", trigger=DueTrigger(stages=ALL_STAGES))
+    return _woken_by(Asset(name="ytdlp_ops_due", uri="ytdlp-ops://due", watchers=[watcher]))
+
+
+def _woken_by(asset: Asset) -> AssetOrTimeSchedule:
+    return AssetOrTimeSchedule(timetable=CronTriggerTimetable("* * * * *", timezone="UTC"), assets=[asset])
 
 
 def dispatcher_params() -> dict[str, Param]:

@@ -7,15 +7,31 @@ Every name starts with ``YTDLP_OPS_``; `docs/configuration.md` lists them.
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from include.ytdlp_ops.errors import ConfigurationError
 
 PREFIX = "YTDLP_OPS_"
+
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)(?:i?B)?(?:/s)?", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def _bytes(value: Any) -> Any:
+    match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if isinstance(value, str) and not match:
+        raise ValueError("give bytes as a number or like '500k', '2.5M', '1G'")
+    return round(float(match[1]) * _UNITS[match[2].lower()]) if match else value
+
+
+Bytes = Annotated[int, BeforeValidator(_bytes)]
+"""A number of bytes, also spelled ``500k``, ``2.5M``, ``1G``."""
 
 
 class Settings(BaseModel):
@@ -31,7 +47,9 @@ class Settings(BaseModel):
     :param formats: the format selector of items that name neither one nor a profile.
     :param ca_file: a PEM bundle to trust instead of certifi's, for networks with their own authority.
     :param allow_private_targets: take URLs of private and loopback addresses.
+    :param lease_seconds: how long an item stays with a worker that is not heard of.
     :param reserve_bytes: free space that a download must leave on the file system.
+    :param host_rate_limit: bytes a second of all downloads that share `work_dir` on this host; None: no limit.
     """
 
     output_dir: Path = Path("/srv/ytdlp-ops/output")
@@ -43,7 +61,9 @@ class Settings(BaseModel):
     formats: str | None = None
     ca_file: Path | None = None
     allow_private_targets: bool = False
+    lease_seconds: float = Field(default=120, ge=6)
     reserve_bytes: int = Field(default=1 << 30, ge=0)
+    host_rate_limit: Bytes | None = Field(default=None, ge=1024)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:

@@ -57,7 +57,7 @@ class Desk:
         self, info: dict[str, Any], format_id: str = "299", *, egress: str = "egress1", **more: Any
     ) -> Path:
         given = {"directory": self.directory(), "ca_file": self.site.bundle_file, **more}
-        return download_format(info, format_id, proxy=self.site.proxy(egress), **given)
+        return download_format(info, format_id, proxy=self.site.proxy(egress), **given).path
 
     def failure(self, video_id: str, format_id: str = "299", **more: Any) -> DownloadFailed:
         info = self.info(video_id)

@@ -49,7 +49,7 @@ def test_fragments_killed_at_any_step_arrive_byte_for_byte_with_the_next_attempt
         assert any(boundary in kill["killed at"] for kill in kills), boundary
 
 
-@pytest.mark.parametrize("connections", [1, 3])
+@pytest.mark.parametrize("connections", [0, 1, 3])
 def test_a_file_killed_at_any_step_arrives_byte_for_byte_with_the_next_attempt(
     tmp_path: Path, connections: int
 ) -> None:

@@ -57,7 +57,7 @@ Download = Callable[..., Path]
 def download(tmp_path: Path) -> Download:
     def fetch(about: dict[str, Any], format_id: str, token: str = "one", **more: Any) -> Path:
         directory = directory_for(tmp_path, format_id, token)
-        return download_format(about, format_id, directory=directory, proxy=None, **more)
+        return download_format(about, format_id, directory=directory, proxy=None, **more).path
 
     return fetch
 

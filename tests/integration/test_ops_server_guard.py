@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from include.ytdlp_ops.codes import Code, Outcome
-from include.ytdlp_ops.ops_server.guard import is_public
+from include.ytdlp_ops.urls import is_public
 from tests.answering import Answering, answering
 from tests.offline_youtube.server import OfflineYouTube
 from tests.ops_servers import ROOT, OpsServer, refusal

@@ -1,4 +1,4 @@
-"""The trigger that wakes a dispatcher, on a real Valkey."""
+"""The triggers that wake a dispatcher and the sweeper, on a real Valkey."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from include.ytdlp_ops.queues.keys import Stage
+from include.ytdlp_ops.queues.keys import Place, Stage
 from include.ytdlp_ops.queues.queue import Queue
+from include.ytdlp_ops.triggers.due import DueTrigger
 from include.ytdlp_ops.triggers.inbox import InboxTrigger
+from include.ytdlp_ops.triggers.looking import LookingTrigger
 from tests.servers import Valkey
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ def queue(redis_client: Redis, valkey: Valkey, monkeypatch: pytest.MonkeyPatch) 
     return Queue(redis_client, Stage.AUTH)
 
 
-def events_within(seconds: float, trigger: InboxTrigger) -> list[dict[str, Any]]:
+def events_within(seconds: float, trigger: LookingTrigger) -> list[dict[str, Any]]:
     """What it says in a short time."""
     said: list[dict[str, Any]] = []
 
@@ -83,3 +85,28 @@ def test_the_triggerer_can_make_it_again() -> None:
 
     assert path == "include.ytdlp_ops.triggers.inbox.InboxTrigger"
     assert InboxTrigger(**arguments).serialize() == (path, arguments)
+
+
+def test_a_lease_that_is_over_wakes_the_sweeper_once(queue: Queue) -> None:
+    queue.submit(["dQw4w9WgXcQ"])
+    queue.claim(1, lease_ms=300)
+    trigger = DueTrigger(stages=("auth", "dl"), poll_seconds=0.02)
+
+    assert events_within(1.0, trigger) == [{"stages": ["auth"]}]
+    assert queue.depths()["progress"] == 1
+
+
+def test_an_item_whose_time_has_come_wakes_the_sweeper(queue: Queue) -> None:
+    queue.submit(["dQw4w9WgXcQ"])
+    (record,) = queue.claim(1).records
+    begun = queue.begin(record["id"], record["token"], host="here")
+    queue.finish(begun, Place.FAIL, {"code": "network"}, due_in_ms=1)
+
+    assert events_within(0.5, DueTrigger(stages=("auth",), poll_seconds=0.02)) == [{"stages": ["auth"]}]
+
+
+def test_what_is_not_due_yet_wakes_nobody(queue: Queue) -> None:
+    queue.submit(["dQw4w9WgXcQ"])
+    queue.claim(1)
+
+    assert events_within(0.3, DueTrigger(stages=("auth", "dl"), poll_seconds=0.02)) == []

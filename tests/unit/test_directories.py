@@ -183,5 +183,12 @@ def test_a_disk_without_room_is_named_with_what_is_needed(tmp_path: Path) -> Non
     assert (failed.value.code, failed.value.outcome) == (Code.DISK, Outcome.OPERATOR)
 
 
+def test_what_no_disk_of_this_size_could_hold_is_the_items_fault(tmp_path: Path) -> None:
+    with pytest.raises(DownloadFailed, match=r"1000000000000000000 bytes are promised") as failed:
+        check_space(tmp_path, 10**18, 1)
+
+    assert (failed.value.code, failed.value.outcome) == (Code.TOO_LARGE, Outcome.RETRY)
+
+
 def test_a_disk_with_room_passes(tmp_path: Path) -> None:
     check_space(tmp_path, 1, 1)

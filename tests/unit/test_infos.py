@@ -159,3 +159,21 @@ def test_a_direct_link_without_a_list_is_its_own_format() -> None:
     }
 
     assert [fmt["url"] for fmt in clean_info(info)["formats"]] == ["https://site.example/clip.mp4"]
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [(["a", "a", "b"], ["a-0", "a-1", "b"]), (["x/y", "a,b+c"], ["x_y", "a_b_c"]), ([None, ""], ["0", "1"])],
+)
+def test_each_format_has_an_id_of_its_own_that_a_selector_can_name(given: list[Any], made: list[str]) -> None:
+    info = an_info()
+    info["formats"] = [{**info["formats"][0], "format_id": each} for each in given]
+
+    assert [fmt["format_id"] for fmt in clean_info(info)["formats"]] == made
+    assert cut_to_format(info, made[0])["formats"][0]["format_id"] == made[0]
+
+
+@pytest.mark.parametrize("fragment", [{}, {"path": "seg/1"}, {"path": "//["}, {"url": "/seg/1"}])
+def test_a_fragment_that_leads_nowhere_is_refused(fragment: dict[str, str]) -> None:
+    with pytest.raises(DownloadFailed):
+        cut_to_format(an_info(protocol="http_dash_segments", fragments=[fragment]), "299")

@@ -15,10 +15,10 @@ from include.ytdlp_ops.ops_server.client import version_mismatch
 from include.ytdlp_ops.ops_server.contract import ExtractedInfo
 from include.ytdlp_ops.ops_server.cookies import CookieCopies, is_signed_in
 from include.ytdlp_ops.ops_server.expanding import Cursor
-from include.ytdlp_ops.ops_server.guard import is_public
 from include.ytdlp_ops.ops_server.jobs import Job, SiteRefused
 from include.ytdlp_ops.ops_server.quality import check
 from include.ytdlp_ops.ops_server.readiness import age_in_days
+from include.ytdlp_ops.urls import is_public
 
 HEAD = "# Netscape HTTP Cookie File\n"
 OTHER = ".youtube.com\tTRUE\t/\tTRUE\t4102444800\tPREF\tx\n"

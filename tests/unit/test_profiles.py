@@ -111,6 +111,8 @@ def test_a_file_adds_to_the_built_in_profiles_and_replaces_by_name(tmp_path: Pat
         ("destinations:\n  s3: {path: 's3://key:pass@bucket'}\n", 2, "no user names"),
         ("destinations:\n  d: {path: /srv, options: {secret: x}}\n", 2, "secret: credentials belong in"),
         ("destinations:\n  d: {path: relative/dir}\n", 2, "an absolute directory"),
+        ("destinations:\n  d: {path: /srv, conn_id: aws}\n", 2, "a directory needs no connection"),
+        ("destinations:\n  d: {path: 's3://bucket', mount: true}\n", 2, "'mount: true' is for directories"),
         (
             "profiles:\n  own: {formats: b, subtitles: {languages: ['e(']}}\n",
             2,

@@ -39,7 +39,8 @@ def test_two_installations_share_no_key() -> None:
 def test_two_stages_share_only_what_belongs_to_the_installation() -> None:
     keys = all_keys("one")
 
-    assert {key for key in keys if keys.count(key) > 1} == {"one_limits", "one_buckets", "one_groups"}
+    shared = ("limits", "buckets", "groups", "egress_addresses", "refused_clients")
+    assert {key for key in keys if keys.count(key) > 1} == {f"one_{name}" for name in shared}
 
 
 def test_places_have_a_hash_each() -> None:

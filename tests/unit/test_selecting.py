@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from include.ytdlp_ops.codes import Code
-from include.ytdlp_ops.downloading.selecting import expires_at, select_formats
+from include.ytdlp_ops.downloading.selecting import bound_to, expires_at, select_formats
 from include.ytdlp_ops.errors import BadInput, DownloadFailed
 
 URL = "https://rr1---sn-x.googlevideo.com/videoplayback?expire=1900000000&itag="
@@ -116,6 +116,7 @@ def test_a_live_s_formats_can_be_picked() -> None:
     ("url", "ends"),
     [
         ("https://h/videoplayback?expire=1900000000&ip=1", 1900000000.0),
+        ("https://h/api/manifest/hls_playlist/expire/1900000000/ei/x/ip/1/index.m3u8", 1900000000.0),
         ("https://h/videoplayback?ip=1", None),
         ("https://h/videoplayback?expire=soon", None),
         ("http://[broken?expire=1", None),
@@ -124,3 +125,43 @@ def test_a_live_s_formats_can_be_picked() -> None:
 )
 def test_a_url_tells_when_it_ends(url: str, ends: float | None) -> None:
     assert expires_at(url) == ends
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("https://h/videoplayback?expire=1900000000&ip=10.0.0.1&id=x", "10.0.0.1"),
+        ("https://h/videoplayback?ip=2001%3Adb8%3A%3A1", "2001:db8::1"),
+        ("https://h/api/manifest/hls_playlist/ip/10.0.0.1/index.m3u8", "10.0.0.1"),
+        ("https://h/videoplayback?zip=1", None),
+    ],
+)
+def test_a_url_tells_whose_it_is(url: str, address: str | None) -> None:
+    assert bound_to(url) == address
+
+
+def test_of_a_live_picture_and_sound_together_go_first() -> None:
+    apart = [
+        a_format("140", "none", "mp4a", protocol="m3u8_native"),
+        a_format("299", "avc1", "none", protocol="m3u8"),
+    ]
+    together = a_format("96", "avc1", "mp4a", protocol="m3u8_native")
+    live = {**INFO, "live_status": "is_live"}
+
+    picked = [
+        [fmt.format_id for fmt in select_formats({**live, "formats": formats}, selector)]
+        for formats, selector in (
+            ([*apart, together], "bv*+ba/b"),
+            ([*apart, together], "ba"),
+            (apart, "bv*+ba/b"),
+        )
+    ]
+
+    assert picked == [["96"], ["140"], ["299", "140"]]
+
+
+def test_of_a_live_nothing_is_picked_that_can_not_be_recorded() -> None:
+    formats = [a_format("299", "avc1", "none", protocol="https")]
+
+    with pytest.raises(DownloadFailed, match="it has: none"):
+        select_formats({**INFO, "live_status": "is_live", "formats": formats}, "b/bv")

@@ -121,12 +121,16 @@ def check_space(directory: Path, need_bytes: int, reserve_bytes: int) -> None:
     """
     Refuse to begin what the file system can't hold.
 
-    :raises DownloadFailed: `DISK`, naming path, free and needed bytes.
+    :raises DownloadFailed: `DISK`, naming path, free and needed bytes; `TOO_LARGE` if an empty one could not hold
+        it either, which is not the host's fault.
     """
     try:
-        free = shutil.disk_usage(directory).free
+        total, _, free = shutil.disk_usage(directory)
     except OSError as error:
         raise local_failure(error, f"{str(directory)!r} can't be looked at") from None
+    if total < need_bytes:
+        what = f"{need_bytes} bytes are promised; the file system of {str(directory)!r} has {total} in all"
+        raise DownloadFailed(Code.TOO_LARGE, what)
     if free < need_bytes + reserve_bytes:
         needed = f"{need_bytes} are needed and {reserve_bytes} are to stay free"
         raise DownloadFailed(Code.DISK, f"{str(directory)!r} has {free} bytes free; {needed}")
@@ -157,6 +161,8 @@ def _version(fmt: dict[str, Any]) -> dict[str, Any]:
 
 def _fragments_digest(fmt: dict[str, Any]) -> str:
     """The same where the fragments are the same ones: by their lengths, else by the manifest's own address."""
+    if fmt.get("is_live"):
+        return "live"  # its segments keep their numbers, wherever the playlist lies
     durations = [part.get("duration") for part in fmt.get("fragments", ())]
     known = durations if durations and None not in durations[1:] else fmt["url"]  # the first may be the header
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]

@@ -11,7 +11,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from include.ytdlp_ops.downloading.directories import component
+from include.ytdlp_ops.downloading.guarding import keep_public
 from include.ytdlp_ops.downloading.options import isolated
+from include.ytdlp_ops.downloading.watching import Stopped, Watch
 from include.ytdlp_ops.errors import BadInput
 from include.ytdlp_ops.local_io import local_failure
 from include.ytdlp_ops.urls import refuse_private_target
@@ -75,13 +77,25 @@ def sources_of_extras(info: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def fetch_extras(info: dict[str, Any], directory: Path, wanted: ExtrasWanted) -> Extras:
+def fetch_extras(
+    info: dict[str, Any], directory: Path, wanted: ExtrasWanted, watch: Watch | None = None
+) -> Extras:
     """
     Fetch what is wanted into a directory; what can't be had is told in `missing`.
 
     :param info: anything that `sources_of_extras` reads.
+    :param watch: keeps limits on bandwidth, and hears stops; the reason of one is raised as it is.
     :raises DownloadFailed: `DISK` or `LOCAL_IO`.
     """
+    watch = watch or Watch(directory)
+    try:
+        return _fetch_all(info, directory, wanted, watch)
+    except Stopped:
+        assert watch.reason is not None
+        raise watch.reason from None
+
+
+def _fetch_all(info: dict[str, Any], directory: Path, wanted: ExtrasWanted, watch: Watch) -> Extras:
     import yt_dlp  # type: ignore[import-untyped]  # ships no types
 
     sources, made = sources_of_extras(info), Extras()
@@ -98,7 +112,9 @@ def fetch_extras(info: dict[str, Any], directory: Path, wanted: ExtrasWanted) ->
         "subtitlesformat": "/".join(_TEXTS),
     }
     with isolated(wanted.ca_file), yt_dlp.YoutubeDL(options, auto_init=False) as ydl:
-        fetch = _Fetch(ydl, wanted.allow_private_targets)
+        if not wanted.allow_private_targets:
+            keep_public(ydl)
+        fetch = _Fetch(ydl, wanted.allow_private_targets, watch)
         if wanted.thumbnail:
             _fetch_thumbnail(fetch, sources["thumbnails"], directory, made)
         if wanted.languages:
@@ -112,6 +128,7 @@ def fetch_extras(info: dict[str, Any], directory: Path, wanted: ExtrasWanted) ->
 class _Fetch:
     ydl: Any
     allow_private: bool
+    watch: Watch
 
     def __call__(self, url: str, max_bytes: int) -> bytes:
         """
@@ -123,6 +140,9 @@ class _Fetch:
         with self.ydl.urlopen(url) as response:
             while block := response.read(_BLOCK_BYTES):
                 content += block
+                paused_at = time.monotonic()
+                self.watch.on_bytes(len(block))
+                end += time.monotonic() - paused_at  # our own limits are not the site's slowness
                 if len(content) > max_bytes:
                     raise ValueError(f"more than {max_bytes} bytes")
                 if time.monotonic() > end:
@@ -158,6 +178,8 @@ def _had(fetch: Callable[[], bytes]) -> tuple[bytes, str]:
     """Content, or why there is none; never with a URL in it."""
     try:
         return fetch(), ""
+    except Stopped:
+        raise
     except (BadInput, ValueError) as error:
         return b"", str(error)
     except Exception as error:  # noqa: BLE001 - yt-dlp's networking has many; none is worth the video

@@ -52,7 +52,7 @@ def keep_ledgers() -> None:
         growing.whole += 1
         # not ctx["fragment_index"]: fragments that come side by side raise it, and so the count in the .ytdl file,
         # before they are appended
-        _write(ledger_of(Path(ctx["filename"])), growing.whole, growing.stream.tell())
+        write_ledger(Path(ctx["filename"]), growing.whole, growing.stream.tell())
 
     append_fragment.keeps_ledger = True  # type: ignore[attr-defined]  # marks the function itself
     FragmentFD._prepare_frag_download, FragmentFD._append_fragment = prepare_frag_download, append_fragment
@@ -86,14 +86,32 @@ def rewind(target: Path) -> int:
 
 def read_ledger(target: Path) -> tuple[int, int]:
     """Number of the last fragment that is whole, and the byte at which it ends; zeros if that isn't known."""
-    try:
-        index, size = json.loads(ledger_of(target).read_bytes())
-        return int(index), int(size)
-    except (OSError, ValueError, TypeError):
-        return 0, 0
+    index, size, _ = _read(target)
+    return index, size
 
 
-def _write(ledger: Path, index: int, size: int) -> None:
+def read_ledger_facts(target: Path) -> dict[str, Any]:
+    """What else the ledger says; empty if nothing is known."""
+    return _read(target)[2]
+
+
+def write_ledger(target: Path, index: int, size: int, facts: dict[str, Any] | None = None) -> None:
+    """
+    Say how much of the file that grows is whole.
+
+    :param index: number of the last fragment.
+    :param size: the byte at which it ends.
+    :param facts: plain JSON values.
+    """
+    ledger = ledger_of(target)
     growing = ledger.with_name(f"{ledger.name}-new")
-    growing.write_text(json.dumps([index, size]), encoding="ascii")
+    growing.write_text(json.dumps([index, size, facts or {}]), encoding="ascii")
     growing.replace(ledger)
+
+
+def _read(target: Path) -> tuple[int, int, dict[str, Any]]:
+    try:
+        index, size, facts = json.loads(ledger_of(target).read_bytes())
+        return int(index), int(size), dict(facts)
+    except (OSError, ValueError, TypeError):
+        return 0, 0, {}

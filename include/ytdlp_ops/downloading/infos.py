@@ -13,10 +13,11 @@ http(s) is fetched. What is left out on purpose:
 
 from __future__ import annotations
 
-import math
+import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from include.ytdlp_ops.codes import Code, Outcome
 from include.ytdlp_ops.errors import DownloadFailed
@@ -26,6 +27,9 @@ PLAIN_PROTOCOLS = frozenset({"http", "https"})
 
 PROTOCOLS = PLAIN_PROTOCOLS | {"m3u8_native", "http_dash_segments"}
 """What is downloaded; the rest of yt-dlp's starts other programs or speaks other protocols."""
+
+LIVE_PROTOCOLS = frozenset({"m3u8", "m3u8_native"})
+"""What is recorded of a video that is live: HLS, by both of yt-dlp's names."""
 
 _INFO_TEXT = ("id", "title", "extractor", "extractor_key", "live_status", "availability", "upload_date")
 _INFO_NUMBERS = ("duration", "timestamp", "epoch")
@@ -37,6 +41,17 @@ _FORMAT_NUMBERS = (
     "width", "height", "fps", "filesize", "filesize_approx", "tbr", "vbr", "abr", "asr", "audio_channels",
     "available_at", "quality", "preference", "source_preference", "language_preference",
 )  # fmt: skip
+_NEVER_NEGATIVE = ("duration", "filesize", "filesize_approx")
+_LARGEST = 2**53  # above it JSON's readers disagree, and yt-dlp's dates and lengths overflow
+_NOT_IN_SELECTORS = re.compile(r"[\s,/+\[\]()]")
+_MOST_CHARACTERS = {"id": 512, "extractor": 128, "extractor_key": 128}  # as items take them
+_LONGEST_TITLE, _LONGEST_FORMAT_ID = 10_000, 100
+# of media; yt-dlp refuses to write most others
+_EXTENSIONS = frozenset({
+    "3g2", "3gp", "aac", "ac3", "aiff", "alac", "ape", "asf", "avi", "divx", "dts", "f4v", "flac", "flv", "m2ts",
+    "m2v", "m4a", "m4b", "m4v", "mk3d", "mka", "mkv", "mov", "mp2", "mp3", "mp4", "mpeg", "mpg", "mxf", "oga",
+    "ogg", "ogv", "opus", "ra", "rm", "ts", "vob", "wav", "weba", "webm", "wma", "wmv",
+})  # fmt: skip
 _HEADERS = frozenset(
     {"user-agent", "accept", "accept-language", "referer", "origin", "sec-fetch-mode", "sec-fetch-site"}
 )
@@ -54,8 +69,9 @@ def cut_to_format(info: dict[str, Any], format_id: str) -> dict[str, Any]:
     if not chosen:
         there = ", ".join(str(fmt.get("format_id")) for fmt in known["formats"]) or "none"
         raise DownloadFailed(Code.FORMAT_MISSING, f"format {format_id!r} is not in the info; it has: {there}")
-    _refuse_other_protocols(chosen[0])
-    return {**known, "formats": chosen[:1]}
+    _refuse_other_protocols(chosen[0], is_live(known))
+    live = {"is_live": True} if is_live(known) else {}
+    return {**known, "formats": [{**chosen[0], **live}]}
 
 
 def clean_info(info: dict[str, Any]) -> dict[str, Any]:
@@ -68,23 +84,29 @@ def clean_info(info: dict[str, Any]) -> dict[str, Any]:
         raise _bad_info("the info is not an object with an id")
     formats = info.get("formats", [info] if "url" in info else None)  # a direct link has its one format at the top
     if not isinstance(formats, list) or not all(isinstance(fmt, dict) for fmt in formats):
-        raise _bad_info(f"the info of {info['id']!r} has no list of formats")
+        raise _bad_info(f"the info of {info['id'][:128]!r} has no list of formats")
+    _refuse_names_too_long(info)
     known = _typed(info, _INFO_TEXT, _INFO_NUMBERS)
     order = info.get("_format_sort_fields")
     if isinstance(order, list) and all(isinstance(field, str) for field in order):
         known["_format_sort_fields"] = order
     return {
-        "title": known["id"],
         "extractor": "generic",
         "extractor_key": "Generic",
         **known,
-        "formats": [_clean_format(fmt) for fmt in formats],
+        "title": known.get("title", known["id"])[:_LONGEST_TITLE],
+        "formats": _named([_clean_format(fmt) for fmt in formats]),
     }
 
 
-def is_fetchable(fmt: dict[str, Any]) -> bool:
-    """Whether a cleaned format, with its fragments, is fetched over http(s) and by yt-dlp itself."""
-    return protocol_of(fmt) in PROTOCOLS and all(_is_http(url) for url in _urls(fmt))
+def is_live(info: dict[str, Any]) -> bool:
+    """Whether the video was live when it was extracted."""
+    return info.get("live_status") == "is_live"
+
+
+def is_fetchable(fmt: dict[str, Any], *, live: bool = False) -> bool:
+    """Whether a cleaned format, with its fragments, is fetched over http(s), and not by other programs."""
+    return protocol_of(fmt) in (LIVE_PROTOCOLS if live else PROTOCOLS) and all(_is_http(url) for url in _urls(fmt))
 
 
 def protocol_of(fmt: dict[str, Any]) -> str:
@@ -92,22 +114,28 @@ def protocol_of(fmt: dict[str, Any]) -> str:
     return str(fmt.get("protocol") or urlsplit(str(fmt.get("url") or "")).scheme)
 
 
-def _refuse_other_protocols(fmt: dict[str, Any]) -> None:
-    if is_fetchable(fmt):
+def _refuse_other_protocols(fmt: dict[str, Any], live: bool) -> None:
+    if is_fetchable(fmt, live=live):
         return
     schemes = sorted({str(url).split(":", 1)[0][:16] for url in _urls(fmt)})
     raise _bad_info(
         f"format {fmt['format_id']!r} comes by protocol {protocol_of(fmt)!r} from {', '.join(schemes)}; "
-        f"only http(s) is fetched, by {', '.join(sorted(PROTOCOLS))}"
+        f"only http(s) is fetched, by {', '.join(sorted(LIVE_PROTOCOLS if live else PROTOCOLS))}"
     )
 
 
 def _urls(fmt: dict[str, Any]) -> Iterator[str]:
     yield fmt.get("url", "")
     yield from (fmt[key] for key in ("manifest_url", "fragment_base_url") if key in fmt)
-    # a path is joined to the base, and an absolute URL in it would win
-    yield from (part["url"] for part in fmt.get("fragments", ()) if "url" in part)
-    yield from (part["path"] for part in fmt.get("fragments", ()) if ":" in part.get("path", "").split("/")[0])
+    base = fmt.get("fragment_base_url", "")
+    yield from (part.get("url") or _joined(base, part.get("path", "")) for part in fmt.get("fragments", ()))
+
+
+def _joined(base: str, path: str) -> str:
+    try:
+        return urljoin(base, path)
+    except ValueError:
+        return ""
 
 
 def _is_http(url: str) -> bool:
@@ -121,7 +149,7 @@ def _is_http(url: str) -> bool:
 def _clean_format(fmt: dict[str, Any]) -> dict[str, Any]:
     known = _typed(fmt, _FORMAT_TEXT, _FORMAT_NUMBERS)
     ext = known.get("ext", "")
-    if not (ext.isascii() and ext.isalnum() and len(ext) <= 16):
+    if ext not in _EXTENSIONS:
         known["ext"] = "unknown_video"
     if fmt.get("has_drm"):
         known["has_drm"] = True
@@ -143,13 +171,38 @@ def _clean_format(fmt: dict[str, Any]) -> dict[str, Any]:
     return known
 
 
+def _refuse_names_too_long(info: dict[str, Any]) -> None:
+    for key, most in _MOST_CHARACTERS.items():
+        name = info.get(key)
+        if isinstance(name, str) and (len(name) > most or name != _writable(name)):
+            raise _bad_info(f"the info's {key} {name[:128]!a} has over {most} characters, or is no UTF-8")
+
+
+def _writable(text: str) -> str:
+    """Half a surrogate pair can't be written to any file."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def _typed(fields: dict[str, Any], texts: tuple[str, ...], numbers: tuple[str, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {key: fields[key] for key in texts if isinstance(fields.get(key), str)}
+    found: dict[str, Any] = {key: _writable(fields[key]) for key in texts if isinstance(fields.get(key), str)}
     for key in numbers:
         value = fields.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            found[key] = value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            least = 0 if key in _NEVER_NEGATIVE else -_LARGEST
+            if least <= value <= _LARGEST:  # false for what is no number
+                found[key] = value
     return found
+
+
+def _named(formats: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give each format an id of its own that a selector can name; yt-dlp would, and then nobody found it again."""
+    told = [(fmt.get("format_id") or str(number))[:_LONGEST_FORMAT_ID] for number, fmt in enumerate(formats)]
+    ids = [_NOT_IN_SELECTORS.sub("_", format_id) for format_id in told]
+    count, seen = Counter(ids), Counter[str]()
+    for fmt, format_id in zip(formats, ids, strict=True):
+        fmt["format_id"] = f"{format_id}-{seen[format_id]}" if count[format_id] > 1 else format_id
+        seen[format_id] += 1
+    return formats
 
 
 def _bad_info(message: str) -> DownloadFailed:

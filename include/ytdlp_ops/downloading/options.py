@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from include.ytdlp_ops.certificates import share_contexts
+
 _LONGEST_PAUSE_SECONDS = 10.0
 
 
@@ -26,7 +28,7 @@ class Transfer:
 
     :param rate_limit: bytes a second, of this download.
     :param concurrent_fragments: of an HLS or DASH format, at once.
-    :param connections: of one file, at once; 1: yt-dlp's own single one.
+    :param connections: of one file, at once; 1: yt-dlp's own single one; None: more where one is slow.
     :param retries: of a connection that fails.
     :param fragment_retries: of each fragment.
     :param socket_timeout: seconds without a byte.
@@ -35,7 +37,7 @@ class Transfer:
 
     rate_limit: int | None = None
     concurrent_fragments: int = 4
-    connections: int = 1
+    connections: int | None = None
     retries: int = 10
     fragment_retries: int = 10
     socket_timeout: float = 20.0
@@ -108,6 +110,7 @@ def isolated(ca_file: Path | None) -> Iterator[None]:
 
     OpenSSL and yt-dlp read both from the environment only, so this holds for the whole process.
     """
+    share_contexts()
     wanted = {"YTDLP_NO_PLUGINS": "1"} | ({"SSL_CERT_FILE": str(ca_file)} if ca_file else {})
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)

@@ -12,21 +12,20 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Any, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from include.ytdlp_ops.codes import Code
 from include.ytdlp_ops.downloading.options import Transfer
 from include.ytdlp_ops.downloading.selecting import WantedFormat
 from include.ytdlp_ops.errors import BadInput, DownloadFailed
+from include.ytdlp_ops.settings import Bytes
 
 DEFAULT_PROFILE = "best"
 DEFAULT_DESTINATION = "default"
 
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)(?:i?B)?(?:/s)?", re.IGNORECASE)
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _WINDOW = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)(?: (\S+))?")
 _SECRET = re.compile(r"secret|password|token|credential|(?:^|_)key(?:$|_)|^account|^user|_id$", re.IGNORECASE)
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
@@ -45,16 +44,6 @@ class Live(StrEnum):
     DEFER = "defer"
     RECORD = "record"
     SKIP = "skip"
-
-
-def _bytes(value: Any) -> Any:
-    match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
-    if isinstance(value, str) and not match:
-        raise ValueError("give bytes as a number or like '500k', '2.5M', '1G'")
-    return round(float(match[1]) * _UNITS[match[2].lower()]) if match else value
-
-
-Bytes = Annotated[int, BeforeValidator(_bytes)]
 
 
 class _Strict(BaseModel):
@@ -128,7 +117,7 @@ class Profile(_Strict):
     :param output: a yt-dlp output template; its path stays below the destination.
     :param rate_limit: bytes a second, of one download.
     :param concurrent_fragments: of an HLS or DASH format, at once.
-    :param connections: of one file, at once, where the site limits each; 1: yt-dlp's own single one.
+    :param connections: of one file, at once; 1: yt-dlp's own single one; None: more where one is slow.
     :param window: when downloads may begin: ``22:00-06:00 Europe/Berlin``; without a zone it is UTC.
     :param destination: name of the destination, where no tag of the item chooses one.
     :param min_height: picture lines, of the shorter side, below which the quality is low.
@@ -143,7 +132,7 @@ class Profile(_Strict):
     output: str = Field(default="%(title)s [%(id)s].%(ext)s", min_length=1, max_length=512)
     rate_limit: Bytes | None = Field(default=None, ge=1024)
     concurrent_fragments: int = Field(default=4, ge=1, le=32)
-    connections: int = Field(default=1, ge=1, le=16)
+    connections: int | None = Field(default=None, ge=1, le=16)
     window: str | None = None
     destination: str | None = None
     min_height: int | None = Field(default=None, ge=1)
@@ -211,13 +200,15 @@ class Destination(_Strict):
     """
     Where files go.
 
-    :param path: an absolute directory, or a URI that fsspec knows: ``s3://bucket/prefix``.
+    :param path: an absolute directory that is there, or a URI that fsspec knows: ``s3://bucket/prefix``.
+    :param mount: take the directory only while something is mounted there.
     :param conn_id: the Airflow connection that holds its credentials.
     :param options: for fsspec, such as ``endpoint_url``; never credentials.
     :param tags: items with one of these go here.
     """
 
     path: str
+    mount: bool = False
     conn_id: str | None = None
     options: dict[str, str | int | bool] = Field(default_factory=dict)
     tags: list[str] = Field(default_factory=list)
@@ -240,6 +231,15 @@ class Destination(_Strict):
                 f"{', '.join(secrets)}: credentials belong in an Airflow connection; name it in conn_id"
             )
         return options
+
+    @model_validator(mode="after")
+    def _fits_its_path(self) -> Self:
+        local = self.path.startswith(("/", "file://", "local://"))
+        if local and self.conn_id:
+            raise ValueError(f"a directory needs no connection: take conn_id {self.conn_id!r} away")
+        if self.mount and not local:
+            raise ValueError("'mount: true' is for directories; take it away")
+        return self
 
 
 class Profiles(_Strict):

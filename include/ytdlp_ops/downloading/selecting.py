@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from include.ytdlp_ops.codes import Code, Outcome
-from include.ytdlp_ops.downloading.infos import clean_info, is_fetchable, protocol_of
+from include.ytdlp_ops.downloading.infos import clean_info, is_fetchable, is_live, protocol_of
 from include.ytdlp_ops.downloading.options import isolated
 from include.ytdlp_ops.errors import BadInput, DownloadFailed
+
+_EXPIRE = re.compile(r"[?&/]expire[=/](\d{9,12})(?!\d)")
+_ADDRESS = re.compile(r"[?&/]ip[=/]([^/&#]{1,64})")
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class WantedFormat:
     :param acodec: likewise for audio.
     :param url_host: host of the media URL.
     :param expires_at: when the media URL ends, unix seconds.
+    :param bound_to: the address that alone may ask for it.
     """
 
     format_id: str
@@ -41,6 +44,7 @@ class WantedFormat:
     fps: float | None
     url_host: str
     expires_at: float | None
+    bound_to: str | None = None
 
 
 def select_formats(
@@ -51,32 +55,46 @@ def select_formats(
 
     :param options: yt-dlp's own for choosing, from a profile's `selection_options`.
 
-    Storyboards are never picked, nor what isn't fetched over http(s).
+    Storyboards are never picked, nor what isn't fetched over http(s). Of a video that is live, formats with both
+    picture and sound go first: two recordings begin at two times, and do not fit together.
 
     :raises BadInput: if the selector is none; names it.
     :raises DownloadFailed: `FORMAT_MISSING` with what there is; `LOCAL_INPUT` if the info is none.
     """
     known = clean_info(info)
-    known["formats"] = [fmt for fmt in known["formats"] if is_fetchable(fmt) and not _is_images(fmt)]
+    live = is_live(known)
     known.pop("live_status", None)  # a live's formats would be dropped, and the hour written into its title
-    picked = _pick(known, selector, options or {}) if known["formats"] else []
+    usable = [fmt for fmt in known["formats"] if is_fetchable(fmt, live=live) and not _is_images(fmt)]
+    joined = [fmt for fmt in usable if live and "none" not in (fmt.get("vcodec"), fmt.get("acodec"))]
+    picked = next(filter(None, (_pick(known, some, selector, options or {}) for some in (joined, usable))), [])
     if not picked:
-        there = ", ".join(dict.fromkeys(str(fmt.get("format_id")) for fmt in known["formats"])) or "none"
+        there = ", ".join(dict.fromkeys(str(fmt.get("format_id")) for fmt in usable)) or "none"
         what = f"{selector!r} matches no format of {known['id']!r}; it has: {there}"
         raise DownloadFailed(Code.FORMAT_MISSING, what)
-    return [_wanted(fmt, known.get("duration")) for fmt in {fmt["format_id"]: fmt for fmt in picked}.values()]
+    duration = None if live else known.get("duration")
+    return [_wanted(fmt, duration) for fmt in {fmt["format_id"]: fmt for fmt in picked}.values()]
 
 
 def expires_at(url: str) -> float | None:
-    """When a media URL ends, by its ``expire=``: unix seconds, or None if it doesn't say."""
-    with contextlib.suppress(ValueError, KeyError):
-        return float(int(parse_qs(urlsplit(url).query)["expire"][0]))
-    return None
+    """When a media URL ends, by its ``expire=`` or ``/expire/``: unix seconds, or None if it doesn't say."""
+    found = _EXPIRE.search(url)
+    return float(found[1]) if found else None
 
 
-def _pick(info: dict[str, Any], selector: str, wishes: Mapping[str, Any]) -> list[dict[str, Any]]:
+def bound_to(url: str) -> str | None:
+    """The address that a media URL is bound to, by its ``ip=`` or ``/ip/``; None if it doesn't say."""
+    found = _ADDRESS.search(url)
+    return unquote(found[1]) if found else None
+
+
+def _pick(
+    info: dict[str, Any], formats: list[dict[str, Any]], selector: str, wishes: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     import yt_dlp  # type: ignore[import-untyped]  # ships no types
 
+    if not formats:
+        return []
+    info = {**info, "formats": [dict(fmt) for fmt in formats]}  # yt-dlp writes into them
     if selector.strip() in {"", "-"}:  # yt-dlp would take its default, or ask on the terminal
         raise BadInput(f"the format selector is {selector!r}; give one such as 'bv*+ba/b'")
     options = {
@@ -117,6 +135,7 @@ def _wanted(fmt: dict[str, Any], duration: float | None) -> WantedFormat:
         fps=fmt.get("fps"),
         url_host=urlsplit(fmt["url"]).hostname or "",
         expires_at=expires_at(fmt["url"]),
+        bound_to=bound_to(fmt["url"]),
     )
 
 

@@ -20,6 +20,8 @@ LONGEST_WAIT_SECONDS = 120.0
 SPACE_EVERY_BYTES = 64 << 20
 """How often free space is looked at."""
 
+_LOOK_SECONDS = 1.0
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -96,8 +98,11 @@ class Watch:
             except DownloadFailed as error:
                 self._stop(error)
         self.ask()
-        if count and self._paces:
-            self._wait_until(time.monotonic() + self._spend(count), time.monotonic)
+        wait = self._spend(count) if count and self._paces else 0
+        while wait > 0:
+            self.ask()
+            time.sleep(min(wait, _LOOK_SECONDS))
+            wait = self._spend(0)  # a limit may have been changed meanwhile
 
     def before_retry(self, n: int) -> float:
         """yt-dlp's question how long to sleep."""
@@ -107,6 +112,10 @@ class Watch:
     def wait_until(self, available_at: float) -> None:
         """The site's own delay, for its advertisements; yt-dlp would sleep for any time, and hear no stop."""
         self._wait_until(min(available_at, time.time() + LONGEST_WAIT_SECONDS), time.time)
+
+    def pause(self, seconds: float) -> None:
+        """Wait, and hear stops meanwhile."""
+        self._wait_until(time.monotonic() + seconds, time.monotonic)
 
     def ask(self) -> None:
         """
@@ -120,7 +129,7 @@ class Watch:
     def _wait_until(self, end: float, clock: Callable[[], float]) -> None:
         while (left := end - clock()) > 0:
             self.ask()
-            time.sleep(min(left, 1))
+            time.sleep(min(left, _LOOK_SECONDS))
 
     def _spend(self, count: int) -> float:
         try:

@@ -133,6 +133,11 @@ class QueueKeys:
         return f"{self.base}_orphans"
 
     @property
+    def resting(self) -> str:
+        """HASH: host -> why it takes nothing from this stage, and until when."""
+        return f"{self.base}_resting"
+
+    @property
     def pause(self) -> str:
         """HASH: since, reason; exists while the stage is paused by hand."""
         return f"{self.base}_pause"
@@ -159,13 +164,23 @@ class QueueKeys:
 
     @property
     def limits(self) -> str:
-        """HASH of the installation: bucket -> starts a minute, or "starts a minute:burst"."""
+        """HASH of the installation: bucket -> starts a minute, "starts a minute:burst", or bytes a second."""
         return f"{self.queue_base}_limits"
 
     @property
     def buckets(self) -> str:
-        """HASH of the installation: bucket -> tokens left and when they were counted."""
+        """HASH of the installation: bucket -> tokens left, or bytes come and allowed, and when counted."""
         return f"{self.queue_base}_buckets"
+
+    @property
+    def egress_addresses(self) -> str:
+        """HASH of the installation: egress -> the address that its newest media URLs are bound to."""
+        return f"{self.queue_base}_egress_addresses"
+
+    @property
+    def refused_clients(self) -> str:
+        """HASH of the installation: player client -> videos in a row whose media it was refused, and the last."""
+        return f"{self.queue_base}_refused_clients"
 
     @property
     def groups(self) -> str:
@@ -176,6 +191,11 @@ class QueueKeys:
     def wake(self) -> str:
         """STRING with a TTL: a dispatcher has been woken and has not run yet."""
         return f"{self.base}_wake"
+
+    @property
+    def sweep_wake(self) -> str:
+        """STRING with a TTL: the sweeper has been woken for this stage a moment ago."""
+        return f"{self.base}_sweep_wake"
 
     def request(self, step: str, request_id: str) -> str:
         """LIST or STRING with a TTL: the answer that a request was given."""

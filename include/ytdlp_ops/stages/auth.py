@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from include.ytdlp_ops.codes import Code, Outcome
 from include.ytdlp_ops.downloading.extras import sources_of_extras
-from include.ytdlp_ops.downloading.infos import cut_to_format
+from include.ytdlp_ops.downloading.infos import cut_to_format, is_live
 from include.ytdlp_ops.downloading.profiles import Live, Profile, Profiles, check_quality
 from include.ytdlp_ops.downloading.selecting import WantedFormat, select_formats
-from include.ytdlp_ops.errors import DownloadFailed, LeaseLost, Refusal
+from include.ytdlp_ops.errors import DownloadFailed, ExtractionRefused, LeaseLost, Refusal
 from include.ytdlp_ops.models import FormatItem, PublishItem, UrlItem
 from include.ytdlp_ops.ops_server.client import ExtractedInfo, OpsServerClient, version_mismatch
 from include.ytdlp_ops.queues.groups import Group
 from include.ytdlp_ops.queues.keys import Stage
+from include.ytdlp_ops.queues.media_refusals import MediaRefusals
 from include.ytdlp_ops.settings import Settings
 from include.ytdlp_ops.stages.running import Ended, RunningItem
 from include.ytdlp_ops.storage.info_store import InfoStore
 from include.ytdlp_ops.storage.publishing.public_infos import public_info
 
 LIVE_AGAIN_SECONDS = 3600.0
+MOST_OF_A_TITLE = 500
+"""Characters of it in records."""
+_TO_COME = re.compile(r"live event will|live in (?:a few|\d+) |stream (?:will|starts|begins)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +57,7 @@ class Extracted:
             "warnings": [*self.answer.warnings[:20], *filter(None, [version_mismatch(self.answer)])],
             "extractor": self.extractor,
             "video_id": self.video_id,
-            "title": info.get("title"),
+            "title": str(info.get("title") or "")[:MOST_OF_A_TITLE] or None,
             "duration": info.get("duration"),
             "live_status": info.get("live_status"),
             "low_quality": self.low_quality,
@@ -65,12 +70,15 @@ def extract(item: UrlItem, server: OpsServerClient, settings: Settings, profiles
 
     :raises ExtractionRefused: with the server's reason.
     :raises OpsServerUnavailable: if there was no answer to go by.
-    :raises Refusal: if it is live now, or holds none of the formats.
+    :raises Refusal: if it is or will be live and the profile doesn't record that, or holds none of the formats.
     """
     profile = profiles.get(item.profile)
     selector = item.formats or (settings.formats if item.profile is None else None) or profile.formats
-    answer = server.info(item.url, tags=item.tags, formats=selector)
-    if answer.info.get("live_status") == "is_live" and profile.live is not Live.RECORD:
+    try:
+        answer = server.info(item.url, tags=item.tags, formats=selector)
+    except ExtractionRefused as refusal:
+        raise _skipped_if_to_come(refusal, profile) from None
+    if is_live(answer.info) and profile.live is not Live.RECORD:
         raise _is_live(profile, answer)
     try:
         wanted = select_formats(answer.info, selector, profile.selection_options)
@@ -90,6 +98,8 @@ def run_auth(
     jobs = [_job(item, extracted, wanted, store, running.token) for wanted in extracted.wanted]
     made = [job.item_id for job in jobs]
     group = _group(item, extracted, made, store, running.token)
+    if extracted.answer.egress and (address := extracted.wanted[0].bound_to):
+        MediaRefusals(running.queue.client, running.queue.keys).extracted(extracted.answer.egress, address)
     try:
         return running.done(
             {**extracted.facts(), "jobs": made},
@@ -126,6 +136,10 @@ def _group(item: UrlItem, extracted: Extracted, made: list[str], store: InfoStor
 def _job(item: UrlItem, extracted: Extracted, wanted: WantedFormat, store: InfoStore, token: str) -> FormatItem:
     answer = extracted.answer
     expires_at = wanted.expires_at or answer.expires_at
+    if is_live(
+        answer.info
+    ):  # a recording that has begun is not over with its URL, and what a dead one left is of use
+        expires_at = None
     name = f"{extracted.extractor}:{extracted.video_id}:{wanted.format_id}:{token}"
     uri = store.put(name, cut_to_format(answer.info, wanted.format_id), proxy=answer.proxy, expires_at=expires_at)
     return FormatItem(
@@ -150,6 +164,13 @@ def _carried(item: UrlItem) -> dict[str, Any]:
     """What goes on from the URL to its formats: everything but the URL's own fields."""
     own = {"url", "formats", "priority", "submitted_at", "refresh", "wanted"}
     return {key: value for key, value in item.model_dump(exclude_none=True).items() if key not in own}
+
+
+def _skipped_if_to_come(refusal: ExtractionRefused, profile: Profile) -> Refusal:
+    """A live to come is skipped where the profile skips lives; a premiere, or a recording to come, is none."""
+    if refusal.code is Code.UPCOMING and profile.live is Live.SKIP and _TO_COME.search(refusal.message):
+        refusal.outcome = Outcome.SKIP
+    return refusal
 
 
 def _is_live(profile: Profile, answer: ExtractedInfo) -> Refusal:

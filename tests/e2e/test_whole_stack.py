@@ -199,6 +199,7 @@ def test_the_time_to_the_first_file_was_measured(report: dict[str, Any]) -> None
     assert 0 < report["seconds_to_ready"] < report["seconds_to_first_file"] <= report["seconds_in_all"]
 
 
+@pytest.mark.slow
 def test_a_second_run_goes_on_with_what_is_there_and_a_dead_part_ends_it(first: Started) -> None:
     with Started(first.folder, "--timeout", str(SECONDS)) as run:
         run.wait_for("Ctrl-C ends everything")
@@ -239,6 +240,7 @@ def _pages(said: str) -> list[httpx.Response]:
         ]
 
 
+@pytest.mark.slow
 def test_a_second_stack_on_the_same_folder_is_refused_in_one_line(first: Started) -> None:
     with Started(first.folder) as run:
         run.wait_for("starting")
@@ -253,6 +255,7 @@ def test_a_second_stack_on_the_same_folder_is_refused_in_one_line(first: Started
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)]
 )
+@pytest.mark.slow
 def test_nothing_is_left_when_it_is_told_to_end_while_it_starts(
     first: Started, number: signal.Signals, status: int
 ) -> None:

@@ -216,6 +216,7 @@ def test_two_processes_together_stay_within_the_limit(
     assert accounted / took <= 4 * MB * 1.1
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_raised_meanwhile_takes_hold(
     limits: Limits, valkey: Valkey, site: MediaSite, folder: Path, tmp_path: Path
 ) -> None:
@@ -306,6 +307,7 @@ def test_a_stop_ends_the_thumbnail_too(site: MediaSite, tmp_path: Path, folder: 
         )
 
 
+@pytest.mark.slow
 def test_a_stage_keeps_the_limits_of_host_fleet_and_egress(pipeline: Pipeline) -> None:
     limits = Limits(pipeline.dl.client, pipeline.dl.keys)
     for bucket in (FLEET_BANDWIDTH, "bandwidth:egress:good1"):

@@ -455,6 +455,7 @@ def test_a_broken_file_is_named_by_its_line_and_imports_nothing(
     assert everything(queue.client) == before
 
 
+@pytest.mark.slow
 def test_an_import_killed_at_any_step_and_run_again_is_byte_for_byte(
     queue: Queue, desk: Desk, valkey: Valkey
 ) -> None:

@@ -243,6 +243,7 @@ def test_metrics_need_the_token_and_tell_of_answers_and_standings(server: OpsSer
     assert 'ytdlp_ops_server_requests_total{path="/v1/info",status="200"}' in page
 
 
+@pytest.mark.slow
 def test_a_changed_configuration_holds_without_a_restart_and_a_broken_one_does_not(
     site: OfflineYouTube, tmp_path: Path
 ) -> None:
@@ -262,6 +263,7 @@ def test_a_changed_configuration_holds_without_a_restart_and_a_broken_one_does_n
         server.stop()
 
 
+@pytest.mark.slow
 def test_two_servers_with_one_redis_share_their_pool(
     site: OfflineYouTube, valkey: Valkey, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -70,6 +70,7 @@ def test_a_hung_extraction_ends_at_the_deadline_and_its_process_is_killed(fresh:
         assert client.info(GOOD, egress="good").info["id"] == "ok-00000001"
 
 
+@pytest.mark.slow
 def test_an_egress_that_never_answers_costs_time_and_no_video(fresh: Any) -> None:
     server = fresh("hang", "good", attempt_seconds=3, socket_timeout_seconds=30)
 
@@ -81,6 +82,7 @@ def test_an_egress_that_never_answers_costs_time_and_no_video(fresh: Any) -> Non
     assert (hanging.state, hanging.last_hour) == ("cooling", {"network": 2})
 
 
+@pytest.mark.slow
 def test_requests_beyond_the_limit_are_told_to_come_again(fresh: Any) -> None:
     server = fresh("hang", workers=1, max_waiting=1, deadline_seconds=60, socket_timeout_seconds=60)
     (worker,) = server.workers()
@@ -99,6 +101,7 @@ def test_requests_beyond_the_limit_are_told_to_come_again(fresh: Any) -> None:
     assert "max_waiting (1) requests wait already; ask again, or raise it" in said["detail"]
 
 
+@pytest.mark.slow
 def test_waiting_for_a_free_process_ends_at_the_deadline_too(fresh: Any) -> None:
     server = fresh("hang", workers=1, deadline_seconds=1.5, socket_timeout_seconds=30)
 
@@ -163,6 +166,7 @@ def test_a_server_told_to_end_takes_its_processes_along(fresh: Any, number: sign
     assert "Traceback" not in server.log
 
 
+@pytest.mark.slow
 def test_a_request_that_outlasts_the_grace_hears_that_the_server_ends(fresh: Any) -> None:
     server = fresh("hang", workers=1, deadline_seconds=60, socket_timeout_seconds=60)
     (worker,) = server.workers()

@@ -297,6 +297,7 @@ def test_format_jobs_have_ids_of_their_own(redis_client: object, valkey: Valkey)
     queue.client.close()
 
 
+@pytest.mark.slow
 def test_eight_claimers_on_one_inbox_claim_each_item_once(queue: Queue, valkey: Valkey) -> None:
     total = 10_000
     push(queue, *map(url_of, range(total)))

@@ -129,6 +129,7 @@ def test_a_live_that_goes_away_without_a_word_keeps_what_came(
     assert "HTTP 404" in made.partial
 
 
+@pytest.mark.slow
 def test_a_page_in_place_of_the_playlist_is_outlasted(site: MediaSite, record: Record, segments: Path) -> None:
     live = Live()
     url, answers = is_on(site, live), iter(["<html>busy</html>"] * 2)

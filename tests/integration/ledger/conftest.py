@@ -15,7 +15,7 @@ from tests.databases import mariadb, postgres
 SERVERS = {"postgres": postgres, "mariadb": mariadb}
 
 
-@pytest.fixture(scope="session", params=["sqlite", *SERVERS])
+@pytest.fixture(scope="session", params=["sqlite", "postgres", pytest.param("mariadb", marks=pytest.mark.slow)])
 def ledger_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A database with the ledger's tables."""
     with ExitStack() as stack:

@@ -129,6 +129,7 @@ def test_a_connection_becomes_a_url(given: dict[str, Any], url: str) -> None:
     assert url_of_connection(connection).render_as_string() == url
 
 
+@pytest.mark.slow
 def test_the_command_line_archives_reports_and_changes_only_when_told(
     queue: Queue, ledger: sa.Engine, ledger_url: str, valkey: Valkey, tmp_path: Path
 ) -> None:

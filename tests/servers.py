@@ -71,6 +71,13 @@ class Valkey:
             self._process.wait(20)
             self._process = None
 
+    def freeze(self, seconds: float) -> None:
+        """Stop it for a time, in the middle of what it does."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self._process.send_signal(signal.SIGCONT)
+
     def client(self, **options: Any) -> redis.Redis:
         """A plain client, for looking at what lies there."""
         return redis.Redis(host="127.0.0.1", port=self.port, **options)

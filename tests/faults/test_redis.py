@@ -112,14 +112,28 @@ def test_36_down_for_60_s_under_running_work(server: Valkey, patient: Queue, tmp
     assert_all_ended(patient, urls)
 
 
-@pytest.mark.parametrize("stall", [("CLIENT", "PAUSE", "1500"), ("EVAL", SPIN, "0")], ids=["paused", "asleep"])
-def test_36_a_server_that_stalls_is_asked_again(server: Valkey, patient: Queue, stall: tuple[str, ...]) -> None:
+def paused(server: Valkey) -> None:
+    run(server, "CLIENT", "PAUSE", "10000")
+
+
+def computing(server: Valkey) -> None:
+    run(server, "EVAL", SPIN, "0")
+
+
+def asleep(server: Valkey) -> None:
+    server.freeze(10)  # as DEBUG SLEEP 10, which servers forbid by default
+
+
+@pytest.mark.parametrize("stall", [paused, computing, asleep])
+def test_36_a_server_that_stalls_is_asked_again(
+    server: Valkey, patient: Queue, stall: Callable[[Valkey], None]
+) -> None:
     urls = [url_of(number) for number in range(20)]
     patient.submit(urls)
     hasty = address_of(f"{server.url}?socket_timeout=0.3")
     client = open_client(hasty)
     queue = Queue(client, "auth", patience_seconds=30)
-    stalling = threading.Thread(target=run, args=(server, *stall))
+    stalling = threading.Thread(target=stall, args=(server,))
     queue.depths()
     stalling.start()
 

@@ -183,12 +183,13 @@ class Fleet:
         self.start_scheduler(executor)
 
     def start_worker(self, host: str, **env: str) -> None:
-        """Start the Celery worker of a host; the one called `default` runs what is no work on items."""
+        """Start the Celery worker of a host; `default`, on the first one, runs what is no work on items."""
+        name = HOSTS[0] if host == "default" else host
         queues = "default" if host == "default" else WORKER_QUEUES
         options = ["--queues", queues, "--celery-hostname", host, "--concurrency", "3", "--skip-serve-logs"]
         pid_file = str(self.folder.run / f"{host}.pid")
         Path(pid_file).unlink(missing_ok=True)
-        self.start(host, "celery", "worker", *options, "--pid", pid_file, YTDLP_OPS_HOST=host, **env)
+        self.start(host, "celery", "worker", *options, "--pid", pid_file, **{"YTDLP_OPS_HOST": name, **env})
 
     # -- look and kill -----------------------------------------------------------------------------------------
     def wait_ready(self) -> None:

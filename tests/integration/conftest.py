@@ -11,6 +11,8 @@ import pytest
 from include.ytdlp_ops.downloading.profile_files import load_profiles
 from include.ytdlp_ops.downloading.profiles import Profiles
 from tests.offline_youtube import OfflineYouTube
+from tests.offline_youtube.media import made_once
+from tests.offline_youtube.shapes import make_segments
 from tests.ops_servers import OpsServer, start
 from tests.pipeline import Pipeline
 
@@ -31,6 +33,12 @@ def youtube_server(youtube: OfflineYouTube, tmp_path_factory: pytest.TempPathFac
     server = start(youtube, tmp_path_factory.mktemp("server"), ("good1",))
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def segments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """HLS with AES-128 and DASH, in files; `MediaSite` serves them."""
+    return made_once(tmp_path_factory.getbasetemp() / "segments", make_segments)
 
 
 @pytest.fixture(scope="module")

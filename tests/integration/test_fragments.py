@@ -16,15 +16,8 @@ from include.ytdlp_ops.downloading.runner import Progress, download_format
 from include.ytdlp_ops.downloading.verifying import verify
 from include.ytdlp_ops.errors import DownloadFailed, LeaseLost
 from tests.media_site import MediaSite
-from tests.offline_youtube.media import made_once
-from tests.offline_youtube.shapes import make_segments
 
 CHUNKS = [f"chunk-{number}.m4s" for number in range(1, 9)]
-
-
-@pytest.fixture(scope="module")
-def segments(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_once(tmp_path_factory.getbasetemp() / "segments", make_segments)
 
 
 @pytest.fixture

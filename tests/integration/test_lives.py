@@ -23,18 +23,11 @@ from include.ytdlp_ops.stages.working import Runner, work_on
 from tests.live_streams import Live, is_on
 from tests.media_site import MediaSite
 from tests.offline_youtube import OfflineYouTube
-from tests.offline_youtube.media import made_once
-from tests.offline_youtube.shapes import make_segments
 from tests.ops_servers import OpsServer
 from tests.pipeline import Pipeline, files_in
 
 if TYPE_CHECKING:
     from redis import Redis
-
-
-@pytest.fixture(scope="module")
-def segments(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_once(tmp_path_factory.getbasetemp() / "segments", make_segments)
 
 
 @pytest.fixture

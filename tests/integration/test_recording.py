@@ -22,13 +22,6 @@ from include.ytdlp_ops.downloading.verifying import MediaFacts, verify
 from include.ytdlp_ops.errors import BadInput, DownloadFailed, LeaseLost
 from tests.live_streams import CHUNKS, Live, is_on, whole
 from tests.media_site import MediaSite
-from tests.offline_youtube.media import made_once
-from tests.offline_youtube.shapes import make_segments
-
-
-@pytest.fixture(scope="module")
-def segments(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_once(tmp_path_factory.getbasetemp() / "segments", make_segments)
 
 
 @pytest.fixture

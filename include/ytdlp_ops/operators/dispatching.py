@@ -9,6 +9,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.ytdlp_ops.hooks.airflow_runs import run_id_of, trigger_run, why_not_startable
+from include.ytdlp_ops.hooks.celery_workers import own_node
 from include.ytdlp_ops.hooks.redis_queue import DEFAULT_REDIS_CONN_ID, RedisQueueHook
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ class ClaimItemsOperator(BaseOperator):
         depths = queue.depths()
         room = min(int(self.batch), int(self.max_in_flight) - depths["progress"])
         triggered = dropped = refused = 0
-        closed, host, run_id = "", Settings.from_env().host, context["ti"].run_id
+        closed, run_id = "", context["ti"].run_id
+        host = None if own_node() else Settings.from_env().host  # Celery may run the items anywhere
         while triggered < room:
             claim = queue.claim(room - triggered, request_id=f"{run_id}:{triggered}", host=host)
             dropped, refused, closed = dropped + claim.dropped, refused + claim.refused, claim.closed

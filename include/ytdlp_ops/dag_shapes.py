@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import Asset, AssetOrTimeSchedule, AssetWatcher, CronTriggerTimetable, Param
@@ -232,5 +232,5 @@ def intake_params() -> dict[str, Param]:
 
 
 def worker_defaults() -> dict[str, Any]:
-    """Airflow never repeats an item: attempts belong to the queue."""
-    return {"retries": 0, "owner": OWNER}
+    """Attempts belong to the queue, Airflow repeats none; what is cleared while it runs starts again soon."""
+    return {"retries": 0, "retry_delay": timedelta(seconds=10), "owner": OWNER}

@@ -130,7 +130,7 @@ def test_18_a_run_that_is_cleared_goes_on_as_another_and_skips_itself(fleet: Fle
 
     (done,) = assert_done(fleet, item_id)
     assert done["run_id"] != record["run_id"]
-    until(lambda: state_of(fleet, record) not in {"queued", "running"}, 60)
+    until(lambda: state_of(fleet, record) not in {"queued", "running"}, 90)
     (instance,) = fleet.ask("GET", f"/dags/{DL}/dagRuns/{record['run_id']}/taskInstances")["task_instances"]
     assert instance["state"] == "skipped"
 

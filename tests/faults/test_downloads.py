@@ -60,7 +60,7 @@ class OneHost:
             format_id=format_id,
             info_json_path=uri,
             egress="good1",
-            bytes=found["filesize"],
+            bytes=found.get("filesize"),
             group=url,
         )
         self.queue.submit([job])
@@ -82,8 +82,8 @@ class OneHost:
     def files(self) -> list[Path]:
         return sorted(self.settings.staging_dir.glob("*")) if self.settings.staging_dir.exists() else []
 
-    def downloading(self) -> bool:
-        return any(part.stat().st_size > 20_000 for part in self.settings.work_dir.rglob("*.part"))
+    def downloading(self, least_bytes: int = 20_000) -> bool:
+        return any(part.stat().st_size > least_bytes for part in self.settings.work_dir.rglob("*.part"))
 
     def close(self) -> None:
         self._stack.close()
@@ -132,6 +132,26 @@ def test_13_a_download_killed_in_the_middle_is_resumed_by_the_next_attempt(
     ranges = [str(entry["range"]) for entry in host.site.log[asked:] if entry.get("media")]
     assert ranges
     assert not any(asked_for.startswith("bytes=0-") for asked_for in ranges)
+
+
+@pytest.mark.parametrize(("how", "attempt"), [(signal.SIGKILL, 2), (signal.SIGTERM, 1)])
+def test_13_a_recording_ended_in_the_middle_is_gone_on_with(
+    host: OneHost, ops_server: OpsServer, how: signal.Signals, attempt: int
+) -> None:
+    with ops_server.client() as client:
+        item_id = host.submit(client, "growing-013", "95")  # live for three seconds
+    first = host.worker("--lease-ms", "1000")
+    until(lambda: host.downloading(least_bytes=1))
+
+    first.send_signal(how)
+    first.wait()
+    until(lambda: sweep(host.queue).returned or host.queue.depths()["inbox"])
+
+    assert host.run() == "result"
+    assert_done(host, item_id)
+    record = (host.queue.find(item_id) or (None, {}))[1]
+    assert (record["attempt"], record.get("partial")) == (attempt, None)
+    assert record["duration"] == pytest.approx(8, abs=0.2)
 
 
 @pytest.mark.slow

@@ -23,10 +23,10 @@ run: setup ## archive URL=… (or three samples) through the whole system; ONCE=
 	@exec $(PY) -m include.ytdlp_ops.local $(URL) $(if $(ONCE),--once)
 
 test: setup ## every quick test, a whole-stack run included
-	$(PY) -m pytest -m "not slow" -n 2 --dist loadfile $(ARGS)
+	$(PY) -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-all: setup ## and the slow ones: faults, soak
-	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 faults: setup ## the scenarios of failure, SEEDS=20 times each
 	SEEDS=$(or $(SEEDS),5) $(PY) -m pytest tests/faults $(ARGS)

@@ -72,7 +72,9 @@ def _run(args: argparse.Namespace) -> int:
         try:
             run = Run(stack, screen, started)
             ended = run.archive(items, timeout_seconds=args.timeout)
-            if not args.once:
+            if args.once:
+                run.settle()
+            else:
                 _stay(run)
         finally:
             _ignore_signals()

@@ -51,6 +51,16 @@ class AirflowClient:
             return False
         return set(files) <= {PurePath(path).stem for path in read}
 
+    def is_idle(self) -> bool:
+        """Whether no run is under way: what has ended is noted down then, assets' events included."""
+        import httpx
+
+        try:
+            found = self._get("/api/v2/dags/~/dagRuns", state=["queued", "running"], limit=1)
+        except httpx.HTTPError:  # a busy machine: ask again
+            return False
+        return not found["total_entries"]
+
     def import_errors(self) -> list[str]:
         """The files that can't be imported, each with the last line of its traceback."""
         return [

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from include.ytdlp_ops.local.airflow_client import AirflowClient
 from include.ytdlp_ops.local.folder import write_private
 from include.ytdlp_ops.local.stack import Stack
 from include.ytdlp_ops.local.telling import Screen, as_report, summary
@@ -53,6 +54,18 @@ class Run:
         self._screen.say("all have ended" if ended else f"not all have ended within {timeout_seconds:.0f} s")
         self._screen.lines([*summary(urls), self._ui()])
         return ended
+
+    def settle(self, seconds: float = 15.0) -> None:
+        """
+        Let runs end whose items have ended: to Airflow they have not yet. Not for long: others may take hours.
+
+        :raises PartDied: if a part of the stack ends meanwhile.
+        """
+        deadline = time.monotonic() + seconds
+        with AirflowClient(self._stack.airflow_url, *self._stack.login) as client:
+            while not client.is_idle() and time.monotonic() < deadline:
+                self._stack.check()
+                time.sleep(LOOK_SECONDS)
 
     def stay(self) -> None:
         """

@@ -11,8 +11,8 @@ from pathlib import Path
 from include.ytdlp_ops.local.folder import REPOSITORY, Folder, Secrets
 
 ADMIN = "admin"
-PARALLELISM = 48
-"""Long downloads, 16 of dl and 16 of v01 at most, leave slots for all that is short: auth, dispatch, sweep."""
+PARALLELISM = 24
+"""Processes. Long downloads, 16 of one DAG at most, leave some for what is short: auth, dispatch, sweep."""
 _NOT_PASSED_ON = ("AIRFLOW_", "_AIRFLOW_", "YTDLP_OPS_", "PG", "PYTHON")
 """Prefixes of what the caller's own set-up must not change; PYTHONDONTWRITEBYTECODE would double each start."""
 

@@ -195,9 +195,9 @@ class Fleet:
     def wait_ready(self) -> None:
         """Wait until all of Airflow beats and each DAG has been read."""
         with AirflowClient(self.url, ADMIN, self.secrets.admin_password) as client:
-            until(lambda: client.is_healthy(since=self.started_at), 120)
+            until(lambda: client.is_healthy(since=self.started_at), 300)
             files = {path.stem for path in (self.folder.root / "dags").glob("*.py")}
-            until(lambda: client.has_read(files), 60)
+            until(lambda: client.has_read(files), 120)
             assert client.import_errors() == []
 
     def kill(self, name: str) -> None:

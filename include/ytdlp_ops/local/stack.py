@@ -192,7 +192,7 @@ class Stack:
             name = str(ended["name"])
             raise PartDied(name, self.folder.log(name), ended_how(ended["status"])) from None
 
-    def wait_ready(self, seconds: float = 120.0) -> list[str]:
+    def wait_ready(self, seconds: float = 300.0) -> list[str]:
         """
         Wait until the UI answers, all of Airflow beats and every DAG file has been read.
 

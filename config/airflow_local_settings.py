@@ -8,6 +8,7 @@ task imports again. `import yt_dlp` alone is 0.4 to 1 CPU second a job, the plug
 import importlib
 import os
 import sys
+from pathlib import Path
 
 PRELOADED = (
     "airflow.sdk",
@@ -39,8 +40,9 @@ def preload() -> None:
     """Do now what every forked task would do."""
     for name in PRELOADED:
         importlib.import_module(name)
-    certificates = importlib.import_module("include.ytdlp_ops.certificates")
-    certificates.warm_up(os.environ.get("YTDLP_OPS_CA_FILE"))
+    ca_file = os.environ.get("YTDLP_OPS_CA_FILE")
+    options = importlib.import_module("include.ytdlp_ops.downloading.options")
+    options.warm_up(Path(ca_file) if ca_file else None)
 
 
 if runs_tasks(sys.argv):

@@ -31,27 +31,6 @@ def share_contexts() -> None:
     common.make_ssl_context = shared
 
 
-def warm_up(ca_file: str | None) -> None:
-    """
-    Make the context of ordinary downloads now, for the processes that will be forked.
-
-    :param ca_file: the bundle to trust instead of certifi's.
-    """
-    from yt_dlp.networking import common
-
-    share_contexts()
-    before = os.environ.get("SSL_CERT_FILE")
-    if ca_file:
-        os.environ["SSL_CERT_FILE"] = ca_file
-    try:
-        common.make_ssl_context(verify=True, legacy_support=False, use_certifi=ca_file is None)
-    finally:
-        if before is None:
-            os.environ.pop("SSL_CERT_FILE", None)
-        else:
-            os.environ["SSL_CERT_FILE"] = before
-
-
 def _trusted() -> tuple[Any, ...]:
     """What OpenSSL would read, and since when it is there."""
     import certifi

@@ -7,13 +7,12 @@ from typing import Any
 
 from airflow.sdk import Asset, AssetOrTimeSchedule, AssetWatcher, CronTriggerTimetable, Param
 
-from include.ytdlp_ops.queues.keys import QueueKeys
+from include.ytdlp_ops.queues.keys import QueueKeys, Stage
 from include.ytdlp_ops.triggers.due import DueTrigger
 from include.ytdlp_ops.triggers.inbox import InboxTrigger
 
 OWNER = "ytdlp-ops"
 START = datetime(2024, 1, 1, tzinfo=UTC)
-ALL_STAGES = ("v01", "auth", "dl", "publish")
 MAX_IN_FLIGHT = 16
 ALL_OF_THEM = 1024
 """
@@ -40,7 +39,7 @@ def woken_by_inbox(stage: str) -> AssetOrTimeSchedule:
 
 def woken_by_due_times() -> AssetOrTimeSchedule:
     """Runs when a lease is over or an item's time has come, and every minute as a safety net."""
-    watcher = AssetWatcher(name="due_watcher", trigger=DueTrigger(stages=ALL_STAGES))
+    watcher = AssetWatcher(name="due_watcher", trigger=DueTrigger(stages=[stage.value for stage in Stage]))
     return _woken_by(Asset(name="ytdlp_ops_due", uri="ytdlp-ops://due", watchers=[watcher]))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import certifi
 import pytest
 
-from include.ytdlp_ops.certificates import share_contexts, warm_up
+from include.ytdlp_ops.certificates import share_contexts
 
 
 def make(**wanted: Any) -> ssl.SSLContext:
@@ -51,10 +51,10 @@ def test_a_download_finds_the_context_that_was_warmed_up(tmp_path: Path) -> None
     import yt_dlp  # type: ignore[import-untyped]  # ships no types
     from yt_dlp.networking import common
 
-    from include.ytdlp_ops.downloading.options import Transfer, download_options, isolated
+    from include.ytdlp_ops.downloading.options import Transfer, download_options, isolated, warm_up
 
     copy = Path(shutil.copy(certifi.where(), tmp_path / "bundle.pem"))
-    warm_up(str(copy))
+    warm_up(copy)
     with isolated(copy):
         warmed = common.make_ssl_context(verify=True, legacy_support=False, use_certifi=False)
         options = download_options(

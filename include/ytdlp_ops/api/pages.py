@@ -46,9 +46,7 @@ def create_app() -> FastAPI:
         with _redis() as client:
             queues = [Queue(client, stage) for stage in Stage]
             said = [(queue.stage, str(queue.circuit())) for queue in queues]
-            said += [
-                (queue.stage, f"{rest.host} rests: {rest.reason}") for queue in queues for rest in resting(queue)
-            ]
+            said += [(queue.stage, str(rest)) for queue in queues for rest in resting(queue)]
         return [{"stage": stage, "text": text} for stage, text in said if text]
 
     return app

@@ -124,6 +124,14 @@ def isolated(ca_file: Path | None) -> Iterator[None]:
                 os.environ[name] = value
 
 
+def warm_up(ca_file: Path | None) -> None:
+    """Make the TLS context of ordinary downloads now, for the processes that will be forked."""
+    from yt_dlp.networking import common  # type: ignore[import-untyped]  # ships no types
+
+    with isolated(ca_file):
+        common.make_ssl_context(verify=True, legacy_support=False, use_certifi=ca_file is None)
+
+
 def ffmpeg_path() -> str | None:
     """The system's ffmpeg, else the one in the `imageio-ffmpeg` wheel; None if there is neither."""
     if found := shutil.which("ffmpeg"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from include.ytdlp_ops.hooks.redis_queue import DEFAULT_REDIS_CONN_ID, RedisQueueHook
+from include.ytdlp_ops.queues.keys import Stage
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from include.ytdlp_ops.queues.queue import Queue
 
 
-V02_STAGES = ("auth", "dl", "publish")
+STAGES = tuple(stage.value for stage in Stage)
 
 
 class SweepQueuesOperator(BaseOperator):
@@ -33,7 +34,7 @@ class SweepQueuesOperator(BaseOperator):
     def __init__(
         self,
         *,
-        stages: Sequence[str] = ("v01", *V02_STAGES),
+        stages: Sequence[str] = STAGES,
         max_attempts: int | str = "{{ params.max_attempts }}",
         queue_base: str = "{{ params.queue_base or '' }}",
         redis_conn_id: str = DEFAULT_REDIS_CONN_ID,

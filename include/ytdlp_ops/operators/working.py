@@ -100,13 +100,14 @@ class WorkOnItemOperator(BaseOperator):
         except BadInput as error:
             raise AirflowFailException(str(error)) from None
         ti = context["ti"]
+        node = own_node()
         runner = Runner(
             host=settings.host,
             dag_id=ti.dag_id,
             run_id=ti.run_id,
-            node=own_node(),
+            node=node,
             celery_queue=self.queue,
-            take_no_more=self._take_no_more,
+            take_no_more=partial(self._take_no_more, node) if node else None,
         )
         self.log.info("stage %s works on %s", self.stage, item_id)
         try:
@@ -123,11 +124,10 @@ class WorkOnItemOperator(BaseOperator):
         """What else the run does when its item has ended; returns what is told of a video it has published."""
         return ended.summary if self.publishes else None
 
-    def _take_no_more(self) -> None:
+    def _take_no_more(self, node: str) -> None:
         """This host's Celery worker takes nothing more from this queue, until the sweeper says so."""
         try:
-            if node := own_node():
-                stop_consuming(node, self.queue)
+            stop_consuming(node, self.queue)
         except CeleryUnreachable as error:
             self.log.warning("%s", error)
 

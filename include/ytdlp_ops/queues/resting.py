@@ -31,6 +31,10 @@ class Rest:
     node: str | None = None
     celery_queue: str | None = None
 
+    def __str__(self) -> str:
+        """For a log line."""
+        return f"{self.host} rests: {self.reason}"
+
 
 def rest(
     queue: Queue,
@@ -59,7 +63,7 @@ def why_resting(queue: Queue, host: str) -> str:
     if raw is None:
         return ""
     found = _read(host.encode(), raw)
-    return "" if found.until_ms <= queue.now_ms() else f"{host} rests: {found.reason}"
+    return "" if found.until_ms <= queue.now_ms() else str(found)
 
 
 def rested(queue: Queue) -> list[Rest]:

@@ -136,10 +136,8 @@ def _group(item: UrlItem, extracted: Extracted, made: list[str], store: InfoStor
 def _job(item: UrlItem, extracted: Extracted, wanted: WantedFormat, store: InfoStore, token: str) -> FormatItem:
     answer = extracted.answer
     expires_at = wanted.expires_at or answer.expires_at
-    if is_live(
-        answer.info
-    ):  # a recording that has begun is not over with its URL, and what a dead one left is of use
-        expires_at = None
+    if is_live(answer.info):
+        expires_at = None  # a recording that has begun is not over with its URL, and a dead one's bytes are of use
     name = f"{extracted.extractor}:{extracted.video_id}:{wanted.format_id}:{token}"
     uri = store.put(name, cut_to_format(answer.info, wanted.format_id), proxy=answer.proxy, expires_at=expires_at)
     return FormatItem(

@@ -60,9 +60,9 @@ def place(source: Path, output_dir: Path, name: str) -> Path:
     """
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
-        _sync(source)
+        sync(source)
         target = _move_to_free_name(source, output_dir, confined(name))
-        _sync(output_dir)
+        sync(output_dir)
     except OSError as error:
         raise local_failure(error, f"{source.name!r} can't be moved to {str(output_dir)!r}") from None
     return target
@@ -139,7 +139,8 @@ def _is_same(source: Path, target: Path) -> bool:
     return not target.is_symlink() and target.is_file() and filecmp.cmp(source, target, shallow=False)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Have a file or directory written to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from include.ytdlp_ops.codes import Code
 from include.ytdlp_ops.errors import Refusal
 from include.ytdlp_ops.local_io import local_failure
-from include.ytdlp_ops.storage.placing import rename_to_new
+from include.ytdlp_ops.storage.placing import rename_to_new, sync
 from include.ytdlp_ops.storage.publishing.places import GROWING, Occupied, Published, blocks_of, digest_of
 
 _LEFT_SECONDS = 24 * 3600.0
@@ -63,12 +63,12 @@ class LocalPlace:
         self.check()
         try:
             self._make_directories(name)
-            _sync(source)
+            sync(source)
             if not replace and (there := _found(source, target)):
                 return there
             made = None if replace else self._linked(source, target)
             made = made or self._copied(source, target, replace)
-            _sync(target.parent)
+            sync(target.parent)
         except OSError as error:
             raise local_failure(error, f"{source.name!r} can't be published to {str(target)!r}") from None
         return made
@@ -150,11 +150,3 @@ def _forget_old(growing: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             if left.stat().st_mtime < before:
                 left.unlink()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
